@@ -1,0 +1,123 @@
+"""One micro-batch from all shards: when it closes, how much it may hold, and what it carries. Pure; time comes in.
+
+A batch closes when its oldest record has waited for the trigger's interval, or it holds the trigger's records or bytes,
+whichever comes first; a shard's end, a hand-over and shutdown close it early. It can only close while no other batch is
+being flushed; until then it fills, and at the cap `has_room` says no, which holds back statuses: that is all of
+back-pressure. The cap can be passed by one delivery per shard, since a delivery is taken whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kcl_spark.pipeline import Trigger
+from kcl_spark.positions import Span
+from kcl_spark.sinks.base import Entry
+from kcl_spark.worker.deliveries import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One shard's part of a batch: consecutive chunks of one life, and the ledger entry that they build on."""
+
+    shard_id: str
+    life: int
+    base: Entry
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def span(self) -> Span:
+        """First to last position, and how many records."""
+        records = sum(chunk.span.records for chunk in self.chunks)
+        return Span(self.chunks[0].span.first, self.chunks[-1].span.last, records)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is flushed together. The number is for humans only: no decision may rest on it (rule 1)."""
+
+    number: int
+    slices: tuple[Slice, ...]
+    sealed_at: float
+
+    @property
+    def records(self) -> int:
+        """Records of all shards."""
+        return sum(part.span.records for part in self.slices)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all shards, as columns."""
+        return sum(chunk.size for part in self.slices for chunk in part.chunks)
+
+
+@dataclass(slots=True)
+class Batcher:
+    """The open batch.
+
+    Args:
+        trigger: when to close it.
+    """
+
+    trigger: Trigger
+    records: int = 0
+    size: int = 0
+    _opened_at: float | None = None
+    _early: bool = False
+    _number: int = 0
+    _chunks: dict[tuple[str, int], list[Chunk]] = field(default_factory=dict)
+
+    def add(self, shard_id: str, life: int, chunk: Chunk) -> None:
+        """Take a chunk; the interval runs from the first one's arrival."""
+        if self._opened_at is None:
+            self._opened_at = chunk.received_at
+        self._chunks.setdefault((shard_id, life), []).append(chunk)
+        self.records += chunk.span.records
+        self.size += chunk.size
+
+    def drop(self, shard_id: str, life: int) -> int:
+        """Forget what a shard's life has buffered; return how many records that were."""
+        dropped = self._chunks.pop((shard_id, life), [])
+        records = sum(chunk.span.records for chunk in dropped)
+        self.records -= records
+        self.size -= sum(chunk.size for chunk in dropped)
+        if not self._chunks:
+            self._opened_at, self._early = None, False
+        return records
+
+    def close_early(self) -> None:
+        """Ask for the batch at the next chance, whatever the trigger says; without records there is nothing to ask."""
+        self._early = bool(self._chunks)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another delivery may be invited."""
+        return self.size < self.trigger.byte_limit and self.records < self.trigger.max_records
+
+    def is_due(self, now: float) -> bool:
+        """Whether the batch should close now."""
+        if self._opened_at is None:
+            return False
+        return self._early or not self.has_room or now - self._opened_at >= self.trigger.interval_seconds
+
+    @property
+    def due_at(self) -> float | None:
+        """When the interval will close the batch; None while it is empty."""
+        return None if self._opened_at is None else self._opened_at + self.trigger.interval_seconds
+
+    def seal(self, bases: dict[tuple[str, int], Entry], now: float) -> Batch:
+        """Close the batch and open the next one.
+
+        Args:
+            bases: for each shard's life, the ledger entry that its next commit builds on.
+            now: monotonic seconds.
+        """
+        self._number += 1
+        slices = tuple(
+            Slice(shard_id, life, bases[shard_id, life], tuple(chunks))
+            for (shard_id, life), chunks in self._chunks.items()
+        )
+        self._chunks = {}
+        self.records = self.size = 0
+        self._opened_at, self._early = None, False
+        return Batch(self._number, slices, now)

@@ -1,0 +1,141 @@
+"""What one `processRecords` becomes: a chunk of columns that knows its positions. Positions travel with the data.
+
+A delivery is judged by three rules before a byte of it is kept:
+
+1. Its records ascend strictly, and go on after what was delivered before; a record equal to the one before it is the
+   same record delivered twice and is dropped; anything else that goes backwards stops the shard, because Kinesis
+   promises that it cannot happen and dropping it could drop data.
+2. What the ledger already holds is dropped (rule 2 of the design).
+3. A record whose base64 is broken is a dead letter from the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from kcl_spark.errors import SequenceWentBackwards
+from kcl_spark.positions import Position, Span
+from kcl_spark.protocol import ProcessRecords, Record
+from kcl_spark.worker.columns import strictly_ascending, to_columns
+
+_PER_DEAD_LETTER = 200
+"""Bytes that a dead letter costs beside its payload, for the memory cap's account."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that can't become a row, with what is needed to find, judge and replay it."""
+
+    position: Position
+    partition_key: str | None
+    arrival_time: datetime | None
+    payload: bytes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The part of one delivery that is new: columns, dead letters, and the span of positions that both cover."""
+
+    span: Span
+    columns: pa.RecordBatch
+    dead: tuple[DeadLetter, ...] = ()
+    received_at: float = 0.0
+    size: int = field(default=0)
+
+    @classmethod
+    def of(cls, records: list[Record], undecodable: dict[int, str], received_at: float) -> Chunk:
+        """Build a chunk from records in ascending order; there must be at least one."""
+        dead = tuple(_undecodable(records[index], text) for index, text in undecodable.items())
+        good = [r for index, r in enumerate(records) if index not in undecodable] if undecodable else records
+        columns = to_columns(good)
+        size = columns.nbytes + sum(len(letter.payload) + _PER_DEAD_LETTER for letter in dead)
+        return cls(Span(place(records[0]), place(records[-1]), len(records)), columns, dead, received_at, size)
+
+
+def place(record: Record) -> Position:
+    """The record's position.
+
+    Raises:
+        ValueError: the daemon sent something that is no sequence number.
+    """
+    return Position.parse(record.sequence_number, record.sub_sequence_number)
+
+
+def in_order(shard_id: str, event: ProcessRecords, delivered: Position | None) -> ProcessRecords:
+    """Apply rule 1: return the delivery without repeated records.
+
+    Args:
+        shard_id: for the error.
+        event: the delivery.
+        delivered: the last position of the delivery before; None for the first.
+
+    Raises:
+        SequenceWentBackwards: a record came after one with a greater position.
+    """
+    records = event.records
+    if records and strictly_ascending(records) and (delivered is None or place(records[0]) > delivered):
+        return event
+    return _without_repeats(shard_id, event, delivered)
+
+
+def _without_repeats(shard_id: str, event: ProcessRecords, delivered: Position | None) -> ProcessRecords:
+    kept: list[Record] = []
+    undecodable: dict[int, str] = {}
+    for index, record in enumerate(event.records):
+        position = _checked(shard_id, record, delivered)
+        if position == delivered:
+            continue
+        if index in event.undecodable:
+            undecodable[len(kept)] = event.undecodable[index]
+        kept.append(record)
+        delivered = position
+    return ProcessRecords(kept, event.millis_behind_latest, undecodable)
+
+
+def _checked(shard_id: str, record: Record, before: Position | None) -> Position:
+    try:
+        position = place(record)
+    except ValueError as error:
+        raise SequenceWentBackwards(f"shard {shard_id}: {error}", "The daemon sent a record without a place") from None
+    if before is not None and position < before:
+        raise SequenceWentBackwards(
+            f"shard {shard_id}: record {position} came after {before}",
+            "Kinesis promises ascending order within a shard: look for a proxy or emulator that reorders, "
+            "or for two streams behind one name",
+        )
+    return position
+
+
+def after(event: ProcessRecords, done: Position | None) -> ProcessRecords:
+    """Apply rule 2: return the part of an ordered delivery that lies behind `done`."""
+    if done is None or not event.records or place(event.records[0]) > done:
+        return event
+    cut = _first_after(event.records, done)
+    undecodable = {index - cut: text for index, text in event.undecodable.items() if index >= cut}
+    return ProcessRecords(event.records[cut:], event.millis_behind_latest, undecodable)
+
+
+def _first_after(records: list[Record], done: Position) -> int:
+    low, high = 0, len(records)
+    while low < high:
+        middle = (low + high) // 2
+        if place(records[middle]) > done:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _undecodable(record: Record, text: str) -> DeadLetter:
+    arrival = record.approximate_arrival_timestamp
+    return DeadLetter(
+        position=place(record),
+        partition_key=record.partition_key,
+        arrival_time=None if arrival is None else datetime.fromtimestamp(arrival / 1000, UTC),
+        payload=text.encode("utf-8", "surrogatepass"),
+        reason="the record's data is not base64",
+    )

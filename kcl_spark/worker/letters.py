@@ -1,0 +1,117 @@
+"""Dead letters as rows: what, where from, why and when, so that each can be found, judged and replayed.
+
+A dead letter is data (rule 6): it goes through the same spool, the same staging and the same kind of ledger as a row.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from kcl_spark.errors import DeadLetterLimitExceeded
+from kcl_spark.pipeline import DeadLetterLimit
+from kcl_spark.positions import Position
+from kcl_spark.worker.columns import ARRIVAL
+from kcl_spark.worker.deliveries import DeadLetter
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("_shard_id", pa.string()),
+        pa.field("_sequence_number", pa.string()),
+        pa.field("_sub_sequence_number", pa.int64()),
+        pa.field("_partition_key", pa.string()),
+        pa.field("_arrival_time", ARRIVAL),
+        pa.field("payload", pa.binary()),
+        pa.field("reason", pa.string()),
+        pa.field("failed_at", ARRIVAL),
+    ]
+)
+
+DDL: Final = (
+    "_shard_id string, _sequence_number string, _sub_sequence_number bigint, _partition_key string, "
+    "_arrival_time timestamp, payload binary, reason string, failed_at timestamp"
+)
+"""The same in Spark's words."""
+
+
+def to_table(letters: Iterable[tuple[str, DeadLetter]], failed_at: datetime) -> pa.Table:
+    """Make rows of dead letters, each with its shard."""
+    rows = [
+        {
+            "_shard_id": shard_id,
+            "_sequence_number": letter.position.sequence_number,
+            "_sub_sequence_number": letter.position.sub,
+            "_partition_key": letter.partition_key,
+            "_arrival_time": letter.arrival_time,
+            "payload": letter.payload,
+            "reason": letter.reason,
+            "failed_at": failed_at,
+        }
+        for shard_id, letter in letters
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def from_rows(
+    rows: pa.Table, reasons: Mapping[int, str], explain: Callable[[bytes], str | None]
+) -> list[tuple[str, int, DeadLetter]]:
+    """Make dead letters of spooled rows: (shard, row number, letter).
+
+    Args:
+        rows: spooled rows, among them the failed ones.
+        reasons: row number -> reason.
+        explain: adds to a reason what the format can say about the payload.
+    """
+    picked = rows.filter(pa.compute.is_in(rows["_row"], value_set=pa.array(sorted(reasons), pa.int64())))
+    return [(row["_shard_id"], row["_row"], _letter(row, reasons[row["_row"]], explain)) for row in picked.to_pylist()]
+
+
+def _letter(row: Mapping[str, object], reason: str, explain: Callable[[bytes], str | None]) -> DeadLetter:
+    payload, arrival, key = row["data"], row["_arrival_time"], row["_partition_key"]
+    assert isinstance(payload, bytes)
+    assert arrival is None or isinstance(arrival, datetime)
+    told = explain(payload)
+    return DeadLetter(
+        position=Position.parse(str(row["_sequence_number"]), int(str(row["_sub_sequence_number"]))),
+        partition_key=None if key is None else str(key),
+        arrival_time=arrival,
+        payload=payload,
+        reason=f"{reason}: {told}" if told else reason,
+    )
+
+
+@dataclass
+class Watch:
+    """Counts one shard's dead letters over its latest records and says when they are too many.
+
+    Batches are counted whole, the latest ones that together hold at least `limit.over` records.
+    """
+
+    limit: DeadLetterLimit
+    _batches: deque[tuple[int, int]] = field(default_factory=deque)
+
+    def judge(self, shard_id: str, records: int, dead: int) -> DeadLetterLimitExceeded | None:
+        """Return the error that stops the shard if a batch like this is one too many; counts nothing yet."""
+        seen, bad = (sum(column) for column in zip(*self._window(records, dead), strict=True))
+        if seen < self.limit.over or bad <= self.limit.ratio * seen:
+            return None
+        return DeadLetterLimitExceeded(
+            f"shard {shard_id}: {bad} of its last {seen} records are dead letters, more than {self.limit.ratio:.0%}",
+            "Look at the reasons in the dead-letter table; correct the schema or the transform, "
+            "or raise dead_letter_limit",
+        )
+
+    def count(self, records: int, dead: int) -> None:
+        """A batch is durable."""
+        self._batches = deque(self._window(records, dead))
+
+    def _window(self, records: int, dead: int) -> list[tuple[int, int]]:
+        window = [*self._batches, (records, dead)]
+        while len(window) > 1 and sum(count for count, _ in window[1:]) >= self.limit.over:
+            del window[0]
+        return window
