@@ -23,7 +23,8 @@ app = typer.Typer(
 
 PipelineFile = Annotated[Path, typer.Argument(metavar="PIPELINE", help="Python file that defines `pipeline`.")]
 Folder = Annotated[
-    Path | None, typer.Option(help="Private folder of this worker: socket, spool, log. One per pipeline file by default.")
+    Path | None,
+    typer.Option(help="Private folder of this worker: socket, spool, log. One per pipeline file by default."),
 ]
 Master = Annotated[str | None, typer.Option(help="Spark master, such as local[4] or spark://host:7077.")]
 Remote = Annotated[str | None, typer.Option(help="Spark Connect address, such as sc://host:15002.")]

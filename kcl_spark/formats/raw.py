@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from kcl_spark.formats.base import Decoded
+import pyarrow as pa
+
+from kcl_spark.formats.base import ERROR, PAYLOAD, VALUE, Prepared
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
 class RawFormat:
     """Keep the bytes."""
 
-    def decode(self, payload: Column) -> Decoded:
+    spool_type: ClassVar[str] = "binary"
+
+    def prepare(self, payloads: pa.Array) -> Prepared:
+        """Nothing to do."""
+        return Prepared(payloads, {})
+
+    def original(self, prepared: bytes) -> bytes:
+        """The same."""
+        return prepared
+
+    def decode(self, frame: DataFrame) -> DataFrame:
         """Wrap the payload into a struct of one column."""
         from pyspark.sql import functions as F
 
-        return Decoded(F.struct(payload.alias("data")), F.lit(None).cast("string"))
+        return frame.withColumns({VALUE: F.struct(PAYLOAD), ERROR: F.lit(None).cast("string")})
 
-    def sample(self) -> bytes:
+    def sample(self, number: int) -> bytes:
         """Any bytes do."""
-        return b"sample"
+        return b"sample %d" % number
 
     def explain(self, payload: bytes) -> str | None:  # noqa: ARG002 - the contract's signature
         """Nothing is ever refused."""

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,6 @@ from socket import socket
 from kcl_spark.pipeline import Pipeline
 from kcl_spark.sinks.base import Entry, OpenSink
 from kcl_spark.worker import handover, report, spark
-from kcl_spark.worker.batching import Batch
 from kcl_spark.worker.commit import Flusher
 from kcl_spark.worker.compute import Computation
 from kcl_spark.worker.engine import Engine
@@ -30,7 +28,7 @@ from kcl_spark.worker.spark import SparkOptions
 from kcl_spark.worker.spool import Spool
 from kcl_spark.worker.steps import Listener, Steps
 from kcl_spark.worker.warmup import warm_up
-from kcl_spark.worker.worker import Flushed, Worker
+from kcl_spark.worker.worker import Worker
 
 HEARTBEAT = 5.0
 """Seconds of silence before a heartbeat where the daemon's `timeoutInSeconds` is not known; under `kcl-spark run` it is
@@ -120,20 +118,19 @@ class _Parts:
     flusher: Flusher | None = None
     floor: float | None = None
 
-    def start(self) -> Callable[[Batch], Flushed]:
-        """Start Spark, check what can be checked without a record, and return the flush."""
+    def start(self) -> Flusher:
+        """Start Spark, check what can be checked without a record, and return the flusher."""
         began = time.monotonic()
         session = spark.start(self.options.spark, self.pipeline.spark)
-        spool = Spool(self.options.spool or self.options.folder / "spool", os.cpu_count() or 1)
+        spool = Spool(self.options.spool or self.options.folder / "spool", os.cpu_count() or 1, self.pipeline.source)
         computation = Computation(session, self.pipeline.source, self.pipeline.transform, spool)
         self.data.check(computation.check())
         if self.dead is not None:
             self.dead.check(computation.letters_schema())
-        sample = self.pipeline.source.sample()
-        self.floor = warm_up(computation.warm_plan, spool, sample, time.monotonic, full=self.options.warm)
+        self.floor = warm_up(computation.warm_plan, spool, time.monotonic, full=self.options.warm)
         self.flusher = self._flusher(spool, computation)
         self.log.info(f"ready after {time.monotonic() - began:.1f} s: pipeline {self.pipeline.name}")
-        return self.flusher.flush
+        return self.flusher
 
     def _flusher(self, spool: Spool, computation: Computation) -> Flusher:
         assert self.engine is not None
@@ -145,7 +142,7 @@ class _Parts:
             dead=self.dead,
             owns=self.worker.owns,
             limit=self.pipeline.dead_letter_limit,
-            explain=self.pipeline.source.explain,
+            source=self.pipeline.source,
             steps=self.steps,
             clock=time.monotonic,
             now=lambda: datetime.now(UTC),

@@ -1,8 +1,8 @@
 """A sealed batch becomes visible exactly once: the numbered steps of a flush, and what happens when one fails.
 
-1. Claim. A life's first commit on a shard moves only the version in both ledgers, data first. From then on no commit of
+1. Spool. Rows go to local disk; this step may run while the batch before is in the others.
+2. Claim. A life's first commit on a shard moves only the version in both ledgers, data first. From then on no commit of
    an older life can pass (rule 4), and the dead letters that an older life has left behind the data's mark are known.
-2. Spool. Rows go to local disk, without what older lives have settled.
 3. Compute. Spark decodes, transforms and stages; what fails is named.
 4. Judge. A shard with too many dead letters stops and leaves the batch.
 5. Bury. The batch's dead letters are committed, before the commit that passes over them (rule 6).
@@ -13,8 +13,8 @@ Whatever is interrupted, the ledger decides what has happened:
 
     what happened                   what follows
     -----------------------------   ------------------------------------------------------------------------------
-    conflict in 1, 5 or 6           read the entries; drop what they hold; claim again; go on with what is left
-    outcome unknown in 1, 5, 6      read the entries until they can be read; then as above, or commit the same files
+    conflict in 2, 5 or 6           read the entries; drop what they hold; claim again; go on with what is left
+    outcome unknown in 2, 5, 6      read the entries until they can be read; then as above, or commit the same files
     a shard's lease is gone         its part leaves the batch; nobody waits for it
     disk full, sink out of reach    wait and try again; the batch's cap holds the daemon back meanwhile
     no record passes the transform  the worker ends
@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from kcl_spark.errors import (
     CommitConflict,
@@ -46,6 +46,7 @@ from kcl_spark.errors import (
     SpoolError,
     TableRefused,
 )
+from kcl_spark.formats.base import Format
 from kcl_spark.pipeline import DeadLetterLimit
 from kcl_spark.positions import Position
 from kcl_spark.sinks.base import Entry, Move, OpenSink, Staged
@@ -105,8 +106,25 @@ class Claim:
     buried: set[Position]
 
 
+@dataclass
+class Tenure:
+    """What the flushes of one life have learned, for the next ones: the batch behind them was sealed before."""
+
+    entry: Entry
+    claim: Claim | None = None
+    stopped: bool = False
+
+
 class Abandoned(Exception):  # a way out, not an error: nobody waits for the batch any more
     """Every part's lease is gone, or the worker is ending."""
+
+
+class Prepared(NamedTuple):
+    """A batch on disk, and how long that took; no work where nobody waits for it any more."""
+
+    number: int
+    work: Spooled | None
+    seconds: float
 
 
 @dataclass
@@ -120,7 +138,7 @@ class Flusher:
         dead: the dead letters' sink; None stops a shard at its first dead letter.
         owns: whether a life of a shard is still the present one; asked again before each attempt.
         limit: how many dead letters are too many.
-        explain: what the format can say about a refused payload.
+        source: the format, which gives dead letters their payload and a reason.
         steps: told of each step.
         clock: monotonic seconds.
         now: the time that dead letters are stamped with.
@@ -135,7 +153,7 @@ class Flusher:
     dead: OpenSink | None
     owns: Callable[[str, int], bool]
     limit: DeadLetterLimit
-    explain: Callable[[bytes], str | None]
+    source: Format
     steps: Steps
     clock: Callable[[], float]
     now: Callable[[], datetime]
@@ -143,23 +161,57 @@ class Flusher:
     note: Callable[[str], None]
     keeps_marks: bool = True
     account: Account = field(default_factory=Account)
-    claims: dict[tuple[str, int], Claim] = field(default_factory=dict)
+    tenures: dict[tuple[str, int], Tenure] = field(default_factory=dict)
     watches: dict[str, letters.Watch] = field(default_factory=dict)
 
-    def flush(self, batch: Batch) -> Flushed:
-        """Take a batch through all steps.
+    def prepare(self, batch: Batch) -> Prepared:
+        """Step 1, which may run while the batch before is in the others."""
+        began = self.clock()
+        try:
+            work = self.patiently(lambda: self.spool.write(batch), batch.slices)
+        except Abandoned:
+            return Prepared(batch.number, None, 0.0)
+        self.steps.reached(Step.SPOOLED)
+        return Prepared(batch.number, work, self.clock() - began)
+
+    def flush(self, prepared: Prepared) -> Flushed:
+        """Steps 2 to 7.
 
         Raises:
             KclSparkError: the worker can't go on (a broken transform, a dead session, a refused table).
         """
-        flush = _Flush(self, batch)
+        if prepared.work is None:
+            return Flushed()
+        self.tenures = {key: tenure for key, tenure in self.tenures.items() if self.owns(*key)}
+        flush = _Flush(self, prepared.number, prepared.work, prepared.seconds)
         try:
             flush.run()
         except Abandoned:
-            self.note(f"batch {batch.number} was dropped: its shards are elsewhere, or the worker is ending")
+            self.note(f"batch {prepared.number} was dropped: its shards are elsewhere, or the worker is ending")
         finally:
             flush.clean_up()
         return Flushed(tuple(flush.settled), tuple(flush.stopped))
+
+    def patiently(self, action: Callable[[], T], parts: Sequence[Part | Slice]) -> T:
+        """Do it; wait and do it again while what it needs is out of reach and somebody still wants it.
+
+        Raises:
+            Abandoned: nobody does.
+            KclSparkError: waiting would not help.
+        """
+        wait = WAIT_FIRST
+        while True:
+            try:
+                return action()
+            except KclSparkError as error:
+                if isinstance(error, _FINAL) or not isinstance(error, SpoolError | SinkError):
+                    raise
+                self.note(str(error))
+            except Exception as error:
+                self.note(f"a batch could not be written and is tried again: {error}")
+            if not self.wait(wait) or not any(self.owns(part.shard_id, part.life) for part in parts):
+                raise Abandoned
+            wait = min(WAIT_MOST, 2 * wait)
 
     def watch(self, shard_id: str) -> letters.Watch:
         """The shard's dead-letter count, which outlives its lives on this worker."""
@@ -169,49 +221,59 @@ class Flusher:
 class _Flush:
     """One batch on its way; each step returns False for "start over with what is left"."""
 
-    def __init__(self, flusher: Flusher, batch: Batch) -> None:
+    def __init__(self, flusher: Flusher, number: int, work: Spooled, spooling: float) -> None:
+        self.work = work
+        self.settled: list[Settled] = []
+        self.stopped: list[tuple[str, int, ShardStopped]] = []
         self._f = flusher
-        self._batch = batch
-        self._work: Spooled | None = None
+        self._number = number
         self._staged: Staged | None = None
         self._computed = False
         self._uncertain = False
         self._dead: dict[tuple[str, int], int] = {}
-        self._seconds: dict[str, float] = {}
-        self.settled: list[Settled] = []
-        self.stopped: list[tuple[str, int, ShardStopped]] = []
+        self._seconds: dict[str, float] = {"spool": spooling}
 
     def run(self) -> None:
-        with self._timed("spool"):
-            self._work = self._patiently(lambda: self._f.spool.write(self._batch))
-        self._f.steps.reached(Step.SPOOLED)
+        """Go through the steps until nothing is left to do."""
+        self._rebase()
         while self._some_left():
             if self._claim() and self._compute() and self._judge() and self._bury() and self._commit():
                 break
 
     def clean_up(self) -> None:
         """Let go of the file, and of what was staged and certainly not committed."""
-        if self._work is not None:
-            self._f.spool.remove(self._work)
+        self._f.spool.remove(self.work)
         self._unstage()
 
-    @property
-    def work(self) -> Spooled:
-        """The batch on disk, as far as it is still to be done."""
-        assert self._work is not None
-        return self._work
+    def _patiently(self, action: Callable[[], T]) -> T:
+        return self._f.patiently(action, self.work.parts)
 
     # ----------------------------------------------------------------------------------------------- what is left
 
+    def _rebase(self) -> None:
+        """Build on what the batch before has left, which was in flight when this one was sealed."""
+        for part in self.work.parts:
+            self._f.tenures.setdefault(_key(part), Tenure(part.base))
+        self._reparted(lambda part: replace(part, base=self._tenure(part).entry))
+        marks = {p.shard_id: p.base.mark for p in self.work.parts if p.base.mark is not None}
+        if any(p.base.mark is not None and p.span.first <= p.base.mark for p in self.work.parts):
+            self._recut(self._patiently(lambda: self._f.spool.after(self.work, marks)))
+
+    def _tenure(self, part: Part) -> Tenure:
+        return self._f.tenures[_key(part)]
+
+    def _still_wanted(self, part: Part) -> bool:
+        return self._f.owns(part.shard_id, part.life) and not self._tenure(part).stopped
+
     def _some_left(self) -> bool:
-        owned = [part for part in self.work.parts if self._f.owns(part.shard_id, part.life)]
-        if owned and len(owned) < len(self.work.parts):
-            self._recut(self._patiently(lambda: self._f.spool.keep(self.work, owned)))
-        return bool(owned)
+        wanted = [part for part in self.work.parts if self._still_wanted(part)]
+        if wanted and len(wanted) < len(self.work.parts):
+            self._recut(self._patiently(lambda: self._f.spool.keep(self.work, wanted)))
+        return bool(wanted)
 
     def _recut(self, work: Spooled) -> None:
         """Go on with less; what was staged holds too much and goes."""
-        self._work = work
+        self.work = work
         self._unstage()
 
     def _unstage(self) -> None:
@@ -220,15 +282,15 @@ class _Flush:
         self._staged, self._computed, self._uncertain = None, False, False
 
     def _reparted(self, change: Callable[[Part], Part]) -> None:
-        self._work = replace(self.work, parts=tuple(change(part) for part in self.work.parts))
+        self.work = replace(self.work, parts=tuple(change(part) for part in self.work.parts))
 
-    # ----------------------------------------------------------------------------------------------- 1: claim
+    # ----------------------------------------------------------------------------------------------- 2: claim
 
     def _claim(self) -> bool:
         dead = self._f.dead
         if dead is None or not self._f.keeps_marks:
             return True
-        new = [part for part in self.work.parts if _key(part) not in self._f.claims]
+        new = [part for part in self.work.parts if self._tenure(part).claim is None]
         try:
             if new:
                 self._claim_both(dead, new)
@@ -247,21 +309,23 @@ class _Flush:
         for part, move in zip(parts, claims, strict=True):
             behind = move.mark is not None and (part.base.mark is None or move.mark > part.base.mark)
             buried = self._identities(dead, part) if behind else set()
-            self._f.claims[_key(part)] = Claim(move.entry, buried)
+            self._tenure(part).entry = bases[part.shard_id]
+            self._tenure(part).claim = Claim(move.entry, buried)
 
     def _identities(self, dead: OpenSink, part: Part) -> set[Position]:
         return self._patiently(lambda: dead.identities(part.shard_id, part.base.mark))
 
     def _leave_out_buried(self) -> bool:
         """Records that are dead letters already must not become rows, nor dead letters once more."""
-        buried = {part.shard_id: self._f.claims[_key(part)].buried for part in self.work.parts}
+        claims = {part.shard_id: self._tenure(part).claim for part in self.work.parts}
+        buried = {shard_id: claim.buried for shard_id, claim in claims.items() if claim is not None}
         if not any(buried.values()):
             return True
         rows = self._f.spool.rows_at(self.work, buried)
         for part in self.work.parts:
-            twice = [letter for letter in part.dead if letter.position in buried[part.shard_id]]
+            twice = [letter for letter in part.dead if letter.position in buried.get(part.shard_id, ())]
             self._count_dead(part, len(twice))
-        self._reparted(lambda part: _without_letters(part, buried[part.shard_id]))
+        self._reparted(lambda part: _without_letters(part, buried.get(part.shard_id, set())))
         if rows:
             for part in self.work.parts:
                 self._count_dead(part, sum(shard_id == part.shard_id for shard_id in rows.values()))
@@ -277,7 +341,7 @@ class _Flush:
         if self.work.rows == 0:
             self._computed = True
             return True
-        name = f"{self._batch.number:06d}"
+        name = f"{self._number:06d}"
         with self._timed("compute"):
             computed = self._patiently(
                 lambda: self._f.compute.compute(self.work, lambda frame: self._f.data.stage(frame, name))
@@ -292,12 +356,12 @@ class _Flush:
 
     def _condemn(self, failures: Mapping[int, str]) -> None:
         """Make dead letters of failed rows and take them out of the file; what is staged never held them."""
-        found = letters.from_rows(self._f.spool.read(self.work), failures, self._f.explain)
+        found = letters.from_rows(self._f.spool.read(self.work), failures, self._f.source)
         parts = [
-            replace(part, dead=part.dead + tuple(letter for shard_id, _, letter in found if shard_id == part.shard_id))
+            replace(part, dead=part.dead + tuple(letter for shard_id, letter in found if shard_id == part.shard_id))
             for part in self.work.parts
         ]
-        self._work = self._patiently(lambda: self._f.spool.without(self.work, failures, parts))
+        self.work = self._patiently(lambda: self._f.spool.without(self.work, failures, parts))
 
     # ----------------------------------------------------------------------------------------------- 4: judge
 
@@ -306,8 +370,8 @@ class _Flush:
         if not errors:
             return True
         self.stopped += [(*key, error) for key, error in errors.items()]
-        kept = [part for part in self.work.parts if _key(part) not in errors]
-        self._recut(self._patiently(lambda: self._f.spool.keep(self.work, kept)))
+        for key in errors:
+            self._f.tenures[key].stopped = True
         return False
 
     def _fault_of(self, part: Part) -> ShardStopped | None:
@@ -345,25 +409,25 @@ class _Flush:
         table = letters.to_table([(part.shard_id, letter) for part in parts for letter in part.dead], self._f.now())
         path = self._f.spool.write_letters(table)
         try:
-            return dead.stage(self._f.compute.letters_frame(str(path)), f"{self._batch.number:06d}")
+            return dead.stage(self._f.compute.letters_frame(str(path)), f"{self._number:06d}")
         finally:
             path.unlink(missing_ok=True)
 
     def _burials(self, parts: Sequence[Part]) -> list[Move]:
         if not self._f.keeps_marks:
             return []
-        return [_burial(part, self._f.claims[_key(part)].entry) for part in parts]
+        return [_burial(part, claim.entry) for part in parts if (claim := self._tenure(part).claim)]
 
     def _unclaim(self, parts: Sequence[Part], error: SinkError) -> bool:
         """Somebody else was at the dead letters: claim again, which reads what they have buried."""
         self._f.note(str(error))
         for part in parts:
-            self._f.claims.pop(_key(part), None)
+            self._tenure(part).claim = None
         return False
 
     def _note_buried(self, parts: Sequence[Part]) -> None:
         for part in parts:
-            if claim := self._f.claims.get(_key(part)):
+            if claim := self._tenure(part).claim:
                 claim.entry = _burial(part, claim.entry).entry
                 claim.buried |= {letter.position for letter in part.dead}
             self._count_dead(part, len(part.dead))
@@ -411,12 +475,13 @@ class _Flush:
         moved = [part for part in self.work.parts if entries[part.shard_id] != part.base]
         marks = {part.shard_id: mark for part in moved if (mark := entries[part.shard_id].mark) is not None}
         for part in moved:
-            self._f.claims.pop(_key(part), None)
+            self._tenure(part).claim = None
             mark = marks.get(part.shard_id)
             if mark is not None and mark >= part.span.last:
                 self.settled.append(Settled(part.shard_id, part.life, entries[part.shard_id], mark))
-        self._recut(self._patiently(lambda: self._f.spool.after(self.work, marks)))
+            self._tenure(part).entry = entries[part.shard_id]
         self._reparted(lambda part: replace(part, base=entries[part.shard_id]))
+        self._recut(self._patiently(lambda: self._f.spool.after(self.work, marks)))
         return False
 
     # ----------------------------------------------------------------------------------------------- 7: settle
@@ -425,10 +490,11 @@ class _Flush:
         account, now = self._f.account, self._f.clock()
         for part in self.work.parts:
             entry = part.move.entry if self._f.keeps_marks else Entry()
+            self._tenure(part).entry = entry
             self.settled.append(Settled(part.shard_id, part.life, entry, part.span.last))
             dead = self._dead.get(_key(part), 0)
             self._f.watch(part.shard_id).count(part.span.records, dead)
-            if claim := self._f.claims.get(_key(part)):
+            if claim := self._tenure(part).claim:
                 claim.buried = {position for position in claim.buried if position > part.span.last}
             account.records += part.span.records
             account.dead_letters += dead
@@ -441,27 +507,6 @@ class _Flush:
         for name, spent in self._seconds.items():
             account.seconds[name] = account.seconds.get(name, 0.0) + spent
         self._staged = None
-
-    # ----------------------------------------------------------------------------------------------- waiting
-
-    def _patiently(self, action: Callable[[], T]) -> T:
-        """Do it; wait and do it again while what it needs is out of reach."""
-        wait = WAIT_FIRST
-        while True:
-            try:
-                return action()
-            except KclSparkError as error:
-                if isinstance(error, _FINAL) or not isinstance(error, SpoolError | SinkError):
-                    raise
-                self._f.note(str(error))
-            except Exception as error:
-                self._f.note(f"a batch could not be written and is tried again: {error}")
-            if not self._f.wait(wait) or not any(self._f.owns(p.shard_id, p.life) for p in self._parts()):
-                raise Abandoned
-            wait = min(WAIT_MOST, 2 * wait)
-
-    def _parts(self) -> Sequence[Part | Slice]:
-        return self._work.parts if self._work else self._batch.slices
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

@@ -16,22 +16,16 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from kcl_spark.errors import KclSparkError, SparkGone, TransformBroken, UsageError
-from kcl_spark.formats.base import Format
+from kcl_spark.formats.base import ERROR, VALUE, Format
 from kcl_spark.pipeline import METADATA, Transform
 from kcl_spark.sinks.base import Staged
 from kcl_spark.worker import letters
 from kcl_spark.worker.isolation import PROBES, NothingPasses, culprits
-from kcl_spark.worker.spool import ROW, Spool, Spooled
+from kcl_spark.worker.spool import ROW, Spool, Spooled, ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
     from pyspark.sql.types import StructType
-
-_DDL: Final = (
-    "data binary, _sequence_number string, _sub_sequence_number bigint, _partition_key string, "
-    f"_arrival_time timestamp, _shard_id string, {ROW} bigint"
-)
-"""The spool's columns in Spark's words; a test holds it against the Arrow schema."""
 
 _OBSERVATION_SECONDS: Final = 5.0
 """How long a finished job's observation may take to arrive; it comes with the job's end event, within milliseconds."""
@@ -68,6 +62,7 @@ class Computation:
         self._source = source
         self._transform = transform
         self._spool = spool
+        self._ddl = ddl(source.spool_type)
         self._failed_in_a_row = 0
 
     def check(self) -> StructType:
@@ -77,7 +72,7 @@ class Computation:
             UsageError: the schema of the format can't be used.
             TransformBroken: the transform can't even be planned.
         """
-        empty = self._session.createDataFrame([], _DDL)
+        empty = self._session.createDataFrame([], self._ddl)
         good = self._good(self._decoded(empty))
         names = [name.lower() for name in good.columns]
         doubled = sorted({name for name in names if names.count(name) > 1})
@@ -106,7 +101,7 @@ class Computation:
 
     def frame(self, spooled: Spooled) -> DataFrame:
         """The spooled rows as they are."""
-        return self._session.read.schema(_DDL).parquet(str(spooled.path))
+        return self._session.read.schema(self._ddl).parquet(str(spooled.path))
 
     def letters_schema(self) -> StructType:
         """The columns of dead letters."""
@@ -114,7 +109,7 @@ class Computation:
 
     def warm_plan(self, spooled: Spooled) -> DataFrame:
         """The plan for made-up records: without the user's transform, which was not written for them."""
-        return self._good(self._decoded(self.frame(spooled)))
+        return self._observed(spooled)[0]
 
     def letters_frame(self, path: str) -> DataFrame:
         """A spool file of dead letters."""
@@ -123,13 +118,10 @@ class Computation:
     # ------------------------------------------------------------------------------------------------------- plan
 
     def _decoded(self, raw: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        decoded = self._source.decode(F.col("data"))
-        return raw.select(decoded.value.alias("_value"), decoded.error.alias("_error"), ROW, *METADATA)
+        return self._source.decode(raw).select(VALUE, ERROR, ROW, *METADATA)
 
     def _good(self, decoded: DataFrame) -> DataFrame:
-        return decoded.where("_error is null").select("_value.*", *METADATA)
+        return decoded.where(f"{ERROR} is null").select(f"{VALUE}.*", *METADATA)
 
     def _transformed(self, good: DataFrame) -> DataFrame:
         if self._transform is None:
@@ -139,17 +131,20 @@ class Computation:
         except Exception as error:
             raise broken(error, "it can't be planned") from error
 
-    # ------------------------------------------------------------------------------------------------------- jobs
-
-    def _compute(self, spooled: Spooled, stage: Stage) -> Computed:
+    def _observed(self, spooled: Spooled) -> tuple[DataFrame, Observation]:
+        """The good rows, and what the job will have seen of all."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
         seen = Observation("kcl_spark_decoded")
-        decoded = self._decoded(self.frame(spooled)).observe(
-            seen, F.count(F.lit(1)).alias("records"), F.count("_error").alias("failed")
-        )
-        staged = stage(self._transformed(self._good(decoded)))
+        counted = F.count(F.lit(1)).alias("records"), F.count(ERROR).alias("failed")
+        return self._good(self._decoded(self.frame(spooled)).observe(seen, *counted)), seen
+
+    # ------------------------------------------------------------------------------------------------------- jobs
+
+    def _compute(self, spooled: Spooled, stage: Stage) -> Computed:
+        good, seen = self._observed(spooled)
+        staged = stage(self._transformed(good))
         self._failed_in_a_row = 0
         if self._counts(seen) == {"records": spooled.rows, "failed": 0}:
             return Computed(staged, {})
@@ -170,8 +165,8 @@ class Computation:
         return box[0] if box else None
 
     def _failures(self, spooled: Spooled) -> dict[int, str]:
-        failed = self._decoded(self.frame(spooled)).where("_error is not null").select(ROW, "_error")
-        return {row[ROW]: row["_error"] for row in failed.collect()}
+        failed = self._decoded(self.frame(spooled)).where(f"{ERROR} is not null").select(ROW, ERROR)
+        return {row[ROW]: row[ERROR] for row in failed.collect()}
 
     # ------------------------------------------------------------------------------------------------------- culprits
 

@@ -11,8 +11,10 @@ A delivery is judged by three rules before a byte of it is kept:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 
@@ -128,6 +130,12 @@ def _first_after(records: list[Record], done: Position) -> int:
         else:
             low = middle + 1
     return low
+
+
+def letter_of(row: Mapping[str, Any], payload: bytes, reason: str) -> DeadLetter:
+    """Make a dead letter of a row of columns."""
+    position = Position.parse(row["_sequence_number"], row["_sub_sequence_number"])
+    return DeadLetter(position, row["_partition_key"], row["_arrival_time"], payload, reason)
 
 
 def _undecodable(record: Record, text: str) -> DeadLetter:

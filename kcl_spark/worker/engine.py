@@ -1,12 +1,13 @@
 """The engine: one process that speaks for every shard, and flushes while it listens.
 
-Three threads, each with one job and none with a lock on another's state:
+Four threads, each with one job and none with a lock on another's state:
 
     listening   (main) reads pipes, feeds the `Worker`, carries its effects out; never blocks on anything slow
+    spooling    writes sealed batches to local disk, one ahead of the flush
     flushing    starts Spark, then takes one batch after the other to the sink
-    ledger      reads marks for shards that open, so that neither of the others waits for a table
+    ledger      reads marks for shards that open, so that none of the others waits for a table
 
-The other two post their results to the listening thread and wake it; nothing else is shared but `Worker.owns`, which is
+They post their results to the listening thread and wake it; nothing else is shared but `Worker.owns`, which is
 one dictionary look-up. `initialize` needs no Spark, so shards are taken while Spark still starts.
 """
 
@@ -30,9 +31,10 @@ from kcl_spark.protocol import Connection, NeedData, Paused, Role, Status
 from kcl_spark.sinks.base import Entry
 from kcl_spark.worker import handover
 from kcl_spark.worker.batching import Batch
+from kcl_spark.worker.commit import Flusher, Prepared
 from kcl_spark.worker.handover import Caller
 from kcl_spark.worker.steps import Step
-from kcl_spark.worker.worker import Effect, End, Fail, Flush, Flushed, ReadLedger, Send, Worker
+from kcl_spark.worker.worker import Effect, End, Fail, Flush, ReadLedger, Send, Worker
 
 CHUNK: Final = 1 << 20
 """Bytes read at once, and the size that a pipe is enlarged to: the daemon then writes a batch in a few turns of the
@@ -64,7 +66,7 @@ class Engine:
         door: the listening socket (`handover.listen`).
         worker: the pure machine.
         entry: reads a shard's ledger entry; blocks; may raise SinkError.
-        start: called in the flushing thread before its first batch: starts Spark and returns the flush.
+        start: called in the flushing thread before its first batch: starts Spark and returns the flusher.
         clock: monotonic seconds.
         log: told one line about a link's end or the engine's.
         report: answers `status`.
@@ -77,7 +79,7 @@ class Engine:
         worker: Worker,
         *,
         entry: Callable[[str], Entry],
-        start: Callable[[], Callable[[Batch], Flushed]],
+        start: Callable[[], Flusher],
         clock: Callable[[], float],
         log: Callable[[str], None],
         report: Report,
@@ -97,7 +99,9 @@ class Engine:
         self._posted: deque[Callable[[], list[Effect]]] = deque()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._selector = selectors.DefaultSelector()
-        self._batches: SimpleQueue[Batch | None] = SimpleQueue()
+        self._sealed: SimpleQueue[Batch | None] = SimpleQueue()
+        self._spooled: SimpleQueue[Prepared | None] = SimpleQueue()
+        self._flusher: Flusher | None = None
         self._questions: SimpleQueue[ReadLedger | None] = SimpleQueue()
         self._failed: KclSparkError | None = None
         self.stopping = Flag()
@@ -111,7 +115,7 @@ class Engine:
         """
         self._selector.register(self._door, selectors.EVENT_READ, self._admit)
         self._selector.register(self._bell, selectors.EVENT_READ, self._take_posted)
-        for work in (self._flushing, self._reading_ledger):
+        for work in (self._spooling, self._flushing, self._reading_ledger):
             Thread(target=work, name=work.__name__.strip("_"), daemon=True).start()
         try:
             while not self._is_over():
@@ -203,7 +207,7 @@ class Engine:
                 case ReadLedger():
                     self._questions.put(effect)
                 case Flush(batch):
-                    self._batches.put(batch)
+                    self._sealed.put(batch)
                 case End():
                     self._close(effect)
                 case Fail(error):
@@ -241,7 +245,8 @@ class Engine:
         for link in list(self._links):
             self._close(End(link, code))
         self.stopping.set()
-        self._batches.put(None)
+        self._sealed.put(None)
+        self._spooled.put(None)
         self._questions.put(None)
         self._door.close()
 
@@ -257,12 +262,21 @@ class Engine:
         while self._posted:
             self._carry_out(self._posted.popleft()())
 
+    def _spooling(self) -> None:
+        try:
+            while (batch := self._sealed.get()) is not None:
+                self.ready.wait()
+                assert self._flusher is not None
+                self._spooled.put(self._flusher.prepare(batch))
+        except BaseException as error:
+            self._give_up(error)
+
     def _flushing(self) -> None:
         try:
-            flush = self._start()
+            self._flusher = self._start()
             self.ready.set()
-            while (batch := self._batches.get()) is not None:
-                outcome = flush(batch)
+            while (prepared := self._spooled.get()) is not None:
+                outcome = self._flusher.flush(prepared)
                 self.post(lambda outcome=outcome: self._worker.flushed(outcome, self._clock()))  # type: ignore[misc]
         except BaseException as error:
             self._give_up(error)

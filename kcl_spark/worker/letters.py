@@ -6,18 +6,19 @@ A dead letter is data (rule 6): it goes through the same spool, the same staging
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kcl_spark.errors import DeadLetterLimitExceeded
+from kcl_spark.formats.base import PAYLOAD, Format
 from kcl_spark.pipeline import DeadLetterLimit
-from kcl_spark.positions import Position
 from kcl_spark.worker.columns import ARRIVAL
-from kcl_spark.worker.deliveries import DeadLetter
+from kcl_spark.worker.deliveries import DeadLetter, letter_of
 
 SCHEMA: Final = pa.schema(
     [
@@ -57,32 +58,23 @@ def to_table(letters: Iterable[tuple[str, DeadLetter]], failed_at: datetime) -> 
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def from_rows(
-    rows: pa.Table, reasons: Mapping[int, str], explain: Callable[[bytes], str | None]
-) -> list[tuple[str, int, DeadLetter]]:
-    """Make dead letters of spooled rows: (shard, row number, letter).
+def from_rows(rows: pa.Table, reasons: Mapping[int, str], source: Format) -> list[tuple[str, DeadLetter]]:
+    """Make dead letters of spooled rows, each with its shard.
 
     Args:
         rows: spooled rows, among them the failed ones.
         reasons: row number -> reason.
-        explain: adds to a reason what the format can say about the payload.
+        source: the format, which gives the payload back as it came and may know more about what is wrong with it.
     """
-    picked = rows.filter(pa.compute.is_in(rows["_row"], value_set=pa.array(sorted(reasons), pa.int64())))
-    return [(row["_shard_id"], row["_row"], _letter(row, reasons[row["_row"]], explain)) for row in picked.to_pylist()]
+    picked = rows.filter(pc.is_in(rows["_row"], value_set=pa.array(sorted(reasons), pa.int64())))
+    return [(row["_shard_id"], _letter(row, reasons[row["_row"]], source)) for row in picked.to_pylist()]
 
 
-def _letter(row: Mapping[str, object], reason: str, explain: Callable[[bytes], str | None]) -> DeadLetter:
-    payload, arrival, key = row["data"], row["_arrival_time"], row["_partition_key"]
-    assert isinstance(payload, bytes)
-    assert arrival is None or isinstance(arrival, datetime)
-    told = explain(payload)
-    return DeadLetter(
-        position=Position.parse(str(row["_sequence_number"]), int(str(row["_sub_sequence_number"]))),
-        partition_key=None if key is None else str(key),
-        arrival_time=arrival,
-        payload=payload,
-        reason=f"{reason}: {told}" if told else reason,
-    )
+def _letter(row: Mapping[str, Any], reason: str, source: Format) -> DeadLetter:
+    spooled = row[PAYLOAD]
+    payload = source.original(spooled.encode() if isinstance(spooled, str) else spooled)
+    told = source.explain(payload)
+    return letter_of(row, payload, f"{reason}: {told}" if told else reason)
 
 
 @dataclass

@@ -31,7 +31,7 @@ def of(
         "draining": worker.draining,
         "buffered_records": worker.batcher.records,
         "buffered_bytes": worker.batcher.size,
-        "in_flight_records": worker.in_flight.records if worker.in_flight else 0,
+        "in_flight_records": sum(batch.records for batch in list(worker.in_flight)),
         "records": account.records,
         "rows": account.rows,
         "dead_letters": account.dead_letters,

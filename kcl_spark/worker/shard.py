@@ -107,6 +107,7 @@ class Shard:
         self._heartbeat = heartbeat
         self._handover = handover
         self._ready = False
+        self._awaiting = False
         self._incomplete = False
         self._stored: positions.Checkpoint = self.lease
         self._asked: Position | None = None
@@ -169,7 +170,7 @@ class Shard:
     def answered(self, answer: CheckpointAnswer, now: float) -> Reaction | None:
         """Take the answer to the checkpoint that is in flight; return what an error means."""
         asked, self._asked, ending, self._ending = self._asked, None, self._ending, False
-        self._spoke_at = now
+        self._awaiting, self._spoke_at = False, now
         if answer.error is None:
             self._ended = self._ended or ending
             if asked is not None:
@@ -201,11 +202,12 @@ class Shard:
             has_room: whether another delivery may be invited.
             draining: the worker is shutting down, so that even a stopped shard lets the daemon go on to its end.
         """
-        if self.owed is None or not self._ready:
+        if self.owed is None or not self._ready or self._awaiting:
             return None
         said = self._reply(now, has_room=has_room, draining=draining)
         if isinstance(said, Status):
             self.owed = None
+        self._awaiting = isinstance(said, Checkpoint)
         if said is not None:
             self._spoke_at = now
         return said
@@ -258,7 +260,7 @@ class Shard:
 
     def wakes_at(self, now: float) -> float | None:
         """When `reply` could say something new by the passing of time alone; None where only an event can."""
-        if self.owed is None or not self._ready:
+        if self.owed is None or not self._ready or self._awaiting:
             return None
         times = [self._spoke_at + self._heartbeat, self._retry_at]
         if self.owed == "shutdownRequested":

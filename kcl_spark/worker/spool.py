@@ -23,20 +23,32 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kcl_spark.errors import SpoolError
+from kcl_spark.formats.base import PAYLOAD, Format
 from kcl_spark.positions import Position, Span
 from kcl_spark.protocol import Record
 from kcl_spark.sinks.base import Entry, Move
 from kcl_spark.worker.batching import Batch, Slice
-from kcl_spark.worker.columns import COLUMNS
-from kcl_spark.worker.deliveries import Chunk, DeadLetter
+from kcl_spark.worker.deliveries import Chunk, DeadLetter, letter_of
 
 ROW: Final = "_row"
 SHARD: Final = "_shard_id"
 
-SCHEMA: Final = pa.schema(
-    [*COLUMNS, pa.field(SHARD, pa.dictionary(pa.int32(), pa.string())), pa.field(ROW, pa.int64(), nullable=False)]
-)
-"""A spooled batch: the delivery's columns, the shard, and the row's number in the file, which is how culprits are named."""
+_SHARDS: Final = pa.field(SHARD, pa.dictionary(pa.int32(), pa.string()))
+_ROWS: Final = pa.field(ROW, pa.int64(), nullable=False)
+
+
+def ddl(spool_type: str) -> str:
+    """A spool file's columns in Spark's words: the delivery's, the shard's, and the row's number in the file, by which
+    culprits are named.
+    """
+    return (
+        f"{PAYLOAD} {spool_type}, _sequence_number string, _sub_sequence_number bigint, _partition_key string, "
+        f"_arrival_time timestamp, {SHARD} string, {ROW} bigint"
+    )
+
+
+_SAMPLE_CHUNK: Final = 2_000
+"""Records that made-up batches arrive in, as from a daemon."""
 
 _ROW_GROUP_BYTES: Final = 64 << 20
 """A task's share at most, so that a large batch gets more tasks instead of larger ones."""
@@ -82,27 +94,50 @@ class Spool:
 
     Args:
         folder: emptied when the spool is made.
+        source: prepares the payloads.
         parallel: how many tasks Spark should be able to cut a batch into.
     """
 
-    def __init__(self, folder: Path, parallel: int) -> None:
+    def __init__(self, folder: Path, parallel: int, source: Format) -> None:
         self.folder = folder
+        self._source = source
         self._parallel = parallel
         self._numbers = itertools.count()
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
 
     def write(self, batch: Batch) -> Spooled:
-        """Spool a sealed batch, without what its shards' marks have overtaken since it was accepted.
+        """Spool a sealed batch.
 
         Raises:
             SpoolError: the disk refused; nothing is left of the file.
         """
-        parts = [_part(piece) for piece in batch.slices]
-        tables = [_rows_of(piece) for piece in batch.slices]
-        spooled = self._store(pa.concat_tables(tables), parts)
-        overtaken = {p.shard_id: p.base.mark for p in parts if p.base.mark is not None and p.span.first <= p.base.mark}
-        return self.after(spooled, overtaken) if overtaken else spooled
+        parts, tables = zip(*(self._prepare(piece) for piece in batch.slices), strict=True)
+        return self._store(pa.concat_tables(tables), parts)
+
+    def _prepare(self, piece: Slice) -> tuple[Part, pa.Table]:
+        """One slice as rows, with its payloads as the format wants them; what it refuses is a dead letter.
+
+        Chunk by chunk, since what fits the processor's cache is copied at many times the speed of what does not.
+        """
+        part = _part(piece)
+        batches, letters = zip(*(self._prepare_chunk(chunk.columns) for chunk in piece.chunks), strict=True)
+        part = replace(part, dead=(*part.dead, *itertools.chain.from_iterable(letters)))
+        table = pa.Table.from_batches(batches)
+        shard = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), table.num_rows), [piece.shard_id])
+        table = table.append_column(_SHARDS, shard)
+        return part, table.append_column(_ROWS, pa.repeat(pa.scalar(0, pa.int64()), table.num_rows))
+
+    def _prepare_chunk(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[DeadLetter]]:
+        prepared = self._source.prepare(rows.column(0))
+        refused = sorted(prepared.refused.items())
+        letters: list[DeadLetter] = []
+        if refused:
+            bad = rows.take(pa.array([index for index, _ in refused], pa.int64())).to_pylist()
+            letters = [letter_of(row, row[PAYLOAD], reason) for row, (_, reason) in zip(bad, refused, strict=True)]
+            rows = rows.take(pa.array(sorted(set(range(rows.num_rows)) - set(prepared.refused)), pa.int64()))
+        field = pa.field(PAYLOAD, prepared.payloads.type, nullable=False)
+        return rows.set_column(0, field, prepared.payloads), letters
 
     def keep(self, spooled: Spooled, parts: Iterable[Part]) -> Spooled:
         """Drop every part but these; raises as `write`."""
@@ -134,18 +169,22 @@ class Spool:
 
     def read(self, spooled: Spooled) -> pa.Table:
         """Read a file back, every column."""
-        return pq.read_table(spooled.path, schema=SCHEMA)
+        return pq.read_table(spooled.path, read_dictionary=[SHARD])
 
     def rows_at(self, spooled: Spooled, positions: Mapping[str, Collection[Position]]) -> dict[int, str]:
         """Numbers of the rows at those positions of those shards, with their shard."""
         places = _places(self.read(spooled))
         return {row: shard for row, (shard, place) in enumerate(places) if place in positions.get(shard, ())}
 
-    def write_sample(self, payload: bytes, rows: int) -> Spooled:
-        """Write made-up records, all of one payload; raises as `write`."""
-        record = Record(payload, "sample", "1" * 56, 0, 0)
-        piece = Slice("shardId-sample", 0, Entry(), (Chunk.of([record] * rows, {}, 0.0),))
-        return self._store(_rows_of(piece), ())
+    def write_sample(self, rows: int) -> Spooled:
+        """Write made-up records; raises as `write`."""
+        payloads = [self._source.sample(number) for number in range(min(rows, _SAMPLE_CHUNK))]
+        numbers = range(10**55, 10**55 + rows)
+        records = [Record(payloads[n % _SAMPLE_CHUNK], f"key-{n % 1000}", str(n), 0, n % 10**9) for n in numbers]
+        chunks = (records[done : done + _SAMPLE_CHUNK] for done in range(0, rows, _SAMPLE_CHUNK))
+        piece = Slice("shardId-sample", 0, Entry(), tuple(Chunk.of(chunk, {}, 0.0) for chunk in chunks))
+        _, table = self._prepare(piece)
+        return self._store(table, ())
 
     def write_letters(self, table: pa.Table) -> Path:
         """Write dead letters to a file of their own; raises as `write`."""
@@ -199,13 +238,6 @@ def _whole_or_nothing(path: Path) -> Iterator[Path]:
 def _part(piece: Slice) -> Part:
     dead = tuple(itertools.chain.from_iterable(chunk.dead for chunk in piece.chunks))
     return Part(piece.shard_id, piece.life, piece.base, piece.span, dead, piece.chunks[0].received_at)
-
-
-def _rows_of(piece: Slice) -> pa.Table:
-    table = pa.Table.from_batches([chunk.columns for chunk in piece.chunks], schema=COLUMNS)
-    shard = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), table.num_rows), [piece.shard_id])
-    table = table.append_column(SCHEMA.field(SHARD), shard)
-    return table.append_column(SCHEMA.field(ROW), pa.repeat(pa.scalar(0, pa.int64()), table.num_rows))
 
 
 def _places(rows: pa.Table) -> list[tuple[str, Position]]:

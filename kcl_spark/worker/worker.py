@@ -5,14 +5,16 @@
     batch due and nothing in flight ─▶ Flush ─▶ … ─▶ flushed ─▶ marks move ─▶ checkpoints in the next open action
 
 The engine carries the effects out; the deterministic simulation carries them out against a simulated world. Both feed
-this same class. One batch is in flight at a time: Spark works on it while the next one fills.
+this same class. Two batches may be in flight: Spark works on one, a full one waits on disk, and a third one fills. A batch
+that is not full waits for Spark instead: a job has a floor, and a larger batch pays it once.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kcl_spark.errors import ExitCode, KclSparkError, ShardStopped
 from kcl_spark.pipeline import Pipeline
@@ -32,6 +34,9 @@ from kcl_spark.worker.batching import Batch, Batcher
 from kcl_spark.worker.shard import HANDOVER_SECONDS, Leave, Shard
 from kcl_spark.worker.start import last_done
 from kcl_spark.worker.steps import Step, Steps
+
+MOST_IN_FLIGHT: Final = 2
+"""Batches that are sealed and not yet committed."""
 
 
 class Send(NamedTuple):
@@ -106,7 +111,7 @@ class Worker:
     handover: float = HANDOVER_SECONDS
     note: Callable[[str], None] = lambda _: None
     shards: dict[int, Shard] = field(default_factory=dict)
-    in_flight: Batch | None = None
+    in_flight: deque[Batch] = field(default_factory=deque)
     draining: bool = False
 
     def __post_init__(self) -> None:
@@ -161,8 +166,8 @@ class Worker:
         return self._replies([link], now)
 
     def flushed(self, outcome: Flushed, now: float) -> list[Effect]:
-        """The batch in flight is over: move the marks, and let the daemon know in each open action."""
-        self.in_flight = None
+        """The oldest batch in flight is over: move the marks, and let the daemon know in each open action."""
+        self.in_flight.popleft()
         shards = {(shard.shard_id, shard.life): shard for shard in self.shards.values()}
         for done in outcome.settled:
             if shard := shards.get((done.shard_id, done.life)):
@@ -189,7 +194,7 @@ class Worker:
     def wakes_at(self, now: float) -> float | None:
         """When `tick` is next worth calling; None where only an event can change anything."""
         times = [time for shard in self.shards.values() if (time := shard.wakes_at(now)) is not None]
-        if self.in_flight is None and self.batcher.due_at is not None:
+        if not self.in_flight and self.batcher.due_at is not None:
             times.append(self.batcher.due_at)
         return min(times, default=None)
 
@@ -251,13 +256,18 @@ class Worker:
     def _advance(self, now: float, links: Iterable[int] | None = None) -> list[Effect]:
         """Close the batch if it is due, then say what may be said; to every shard if room was made."""
         effects: list[Effect] = []
-        if self.in_flight is None and self.batcher.is_due(now):
+        if self._should_seal(now):
             bases = {(shard.shard_id, shard.life): shard.base for shard in self.shards.values()}
-            self.in_flight = self.batcher.seal(bases, now)
+            self.in_flight.append(self.batcher.seal(bases, now))
             self.steps.reached(Step.SEALED)
-            effects.append(Flush(self.in_flight))
+            effects.append(Flush(self.in_flight[-1]))
             links = None
         return effects + self._replies(self.shards if links is None else links, now)
+
+    def _should_seal(self, now: float) -> bool:
+        if self.in_flight:
+            return len(self.in_flight) < MOST_IN_FLIGHT and not self.batcher.has_room
+        return self.batcher.is_due(now)
 
     def _replies(self, links: Iterable[int], now: float) -> list[Effect]:
         effects: list[Effect] = []

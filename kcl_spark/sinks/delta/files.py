@@ -25,6 +25,9 @@ NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 INDEXED_COLUMNS: Final = 32
 """Columns that get statistics: Delta's own default (delta.dataSkippingNumIndexedCols)."""
 
+ENOUGH: Final = 10_000
+"""Values from which on a column that needed no dictionary is taken for one that never will."""
+
 TEXT: Final = 32
 """Characters of a string that a bound keeps, as Delta's own writers do: the log should not carry payloads."""
 
@@ -35,6 +38,8 @@ class StagedFile(NamedTuple):
     add: AddAction
     rows: int
     size: int
+    varied: frozenset[str] = frozenset()
+    """Columns whose values were too many for a dictionary: trying one again would cost time and gain nothing."""
 
 
 def staged_files(filesystem: fs.FileSystem, root: str, folder: str, partition_by: tuple[str, ...]) -> list[StagedFile]:
@@ -59,7 +64,7 @@ def _describe(filesystem: fs.FileSystem, root: str, entry: fs.FileInfo, partitio
     modified = int((entry.mtime_ns or 0) // 1_000_000)
     stats = json.dumps(statistics(footer), separators=(",", ":"))
     add = AddAction(path, entry.size, partition_values(path, partition_by), modified, True, stats)
-    return StagedFile(add, footer.num_rows, entry.size)
+    return StagedFile(add, footer.num_rows, entry.size, varied_columns(footer))
 
 
 def partition_values(path: str, partition_by: tuple[str, ...]) -> dict[str, str | None]:
@@ -83,6 +88,21 @@ def statistics(footer: pq.FileMetaData) -> dict[str, Any]:
         if bounds is not None:
             stats["minValues"][name], stats["maxValues"][name] = bounds
     return stats
+
+
+def varied_columns(footer: pq.FileMetaData) -> frozenset[str]:
+    """Columns that the writer found no use for a dictionary in, by their path in the schema."""
+    chunks = (
+        footer.row_group(group).column(column)
+        for group in range(footer.num_row_groups)
+        for column in range(footer.num_columns)
+    )
+    return frozenset(chunk.path_in_schema for chunk in chunks if _is_varied(chunk))
+
+
+def _is_varied(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Enough values to judge by, and plain pages: the writer tries a dictionary first for everything but booleans."""
+    return chunk.num_values >= ENOUGH and "PLAIN" in chunk.encodings and chunk.physical_type != "BOOLEAN"
 
 
 def _plain_columns(footer: pq.FileMetaData) -> Iterator[int]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _UNREACHABLE: Final = "Look at the path, the credentials and the storage options"
+_NO_DICTIONARY: Final = "parquet.enable.dictionary#"
 _CREATED: Final = "already exists"
 _CONFLICTS: Final = ("Concurrent transaction failed", "Transaction conflict")
 
@@ -66,7 +67,7 @@ class OpenDelta:
         partition_by: tuple[str, ...],
         *,
         evolve: bool,
-        writer_options: Mapping[str, str],
+        writer_options: dict[str, str],
         compaction: Compaction | None,
         name: str,
         stream: str | None = None,
@@ -83,6 +84,7 @@ class OpenDelta:
         self._handle: DeltaTable | None = None
         self._fields: list[dict[str, Any]] = []
         self._ours: int | None = None
+        self._plain: dict[str, str] = {}
         self._filesystem: fs.FileSystem = place.filesystem()
         self._compactor = Compactor(place, compaction) if compaction else None
 
@@ -154,7 +156,7 @@ class OpenDelta:
         """See `OpenSink.stage`; the folder does not begin with `_`, or readers and vacuum would pass it over."""
         folder = f"kcl-spark-{name}-{self._token()}"
         fields = self._expected(frame.schema)
-        writer = frame.write.mode("errorifexists").options(**self._writer_options)
+        writer = frame.write.mode("errorifexists").options(**(self._plain | self._writer_options))
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
         try:
@@ -163,6 +165,8 @@ class OpenDelta:
         except BaseException:
             self._remove(folder)
             raise
+        # Learned from the footers: the writer's attempt at a dictionary of unique values costs a tenth of its time.
+        self._plain |= {f"{_NO_DICTIONARY}{column}": "false" for file in files for column in file.varied}
         return Staged(sum(file.rows for file in files), sum(file.size for file in files), _Token(folder, files, fields))
 
     def _expected(self, schema: StructType) -> list[dict[str, Any]]:
