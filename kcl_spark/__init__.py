@@ -12,7 +12,7 @@ __all__ = ["METADATA", "DeadLetterLimit", "Pipeline", "Trigger", "formats", "sin
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for, when it is asked for: the commands that need none of it start in a tenth of the time."""
+    """Import what is asked for, when it is asked for: commands that need none of it start in a tenth of the time."""
     from importlib import import_module
 
     if name in ("formats", "sinks"):

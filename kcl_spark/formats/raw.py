@@ -1,4 +1,4 @@
-"""Records as they are: one column `data` with the payload's bytes. Nothing can fail to decode, the empty one included."""
+"""Records as they are: one column `data` with the payload's bytes. Nothing fails to decode, the empty one included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The multi-language protocol as a pure state machine (model: h11). It does no I/O and knows no clock, thread or log."""
+"""The multi-language protocol as a pure state machine (model: h11): no I/O, no clock, no threads, no log."""
 
 from kcl_spark.protocol.connection import MAX_LINE, NEED_DATA, PAUSED, Connection, NeedData, Paused
 from kcl_spark.protocol.events import (

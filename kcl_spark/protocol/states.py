@@ -14,7 +14,7 @@ Why these rows (measured on the daemon 3.1.3 and read in its source):
   InvalidStateException), so a checkpoint is no row of theirs.
 * One checkpoint is in flight at a time. The daemon would take several at once and answer in order, but an answer that
   cannot be told apart from the next one is an answer that can be mistaken.
-* After `shutdownRequested` anything may follow: `leaseLost`, `shardEnded` in a race, or nothing but the end of the pipe.
+* After `shutdownRequested` anything may follow: `leaseLost`, `shardEnded` in a race, or only the end of the pipe.
 * `leaseLost` and `shardEnded` are final. The pipe may be closed in any state: the daemon can die at any time.
 
 docs/protocol.md shows this table as a diagram, generated from it by docs/make_state_diagram.py.

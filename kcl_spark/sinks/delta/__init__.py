@@ -1,4 +1,4 @@
-"""`sinks.delta(...)`: a Delta table that is its own ledger, with no Delta jar: Spark writes Parquet, delta-rs commits."""
+"""`sinks.delta(...)`: a Delta table that is its own ledger, without a Delta jar: Spark writes, delta-rs commits."""
 
 from __future__ import annotations
 
