@@ -64,7 +64,7 @@ def engine(
     heartbeat: Annotated[float, typer.Option(help="Seconds of silence before a waiting daemon is told so.")] = 5.0,
     leave_when_idle: Annotated[bool, typer.Option(help="Leave a minute after the last child.")] = False,
     warm: Annotated[bool, typer.Option(help="Run some jobs before reporting ready.")] = True,
-    debug: Debug = False,
+    debug: Debug = False,  # noqa: ARG001 - read by `main`
 ) -> None:
     """Run the engine alone: for a daemon that is started by hand."""
     from kcl_spark.worker.assembly import EngineOptions, run_engine

@@ -1,1 +1,1 @@
-"""The worker: every shard of one daemon in one process, one micro-batch from all of them, one commit for all of them."""
+"""The worker: every shard of a daemon in one process, one micro-batch from all of them, one commit for all."""

@@ -1,7 +1,7 @@
 """The daemon's child: it hands its pipes to the engine, waits for the engine's word, and exits with it.
 
-One runs per shard, so it must weigh nothing: standard library only, no `site`, and of the standard library only what the
-interpreter has loaded anyway (with `socket` and `signal` in place of the modules below they weigh 1.1 MB more each).
+One runs per shard, so it must weigh nothing: standard library only, no `site`, and of the standard library hardly more
+than the interpreter has loaded anyway (with `socket` and `signal` in place of the modules below they weigh 1.1 MB more each).
 It is started as `kcl-spark child PIPELINE`, which becomes `python -S -E child.py PIPELINE` before anything is imported.
 
 The first thing it does is to make the protocol private: fds 0 and 1 move to copies that no other program inherits, fd 0

@@ -153,8 +153,10 @@ class Computation:
         return Computed(staged, self._failures(spooled))
 
     def _counts(self, seen: Observation) -> dict[str, Any] | None:
-        """What the job observed; None if it never read the batch: the observation of a plan that was optimized away
-        (a transform that ends in `limit(0)`) never comes, and its `get` blocks for ever.
+        """What the job observed; None if it never read the batch.
+
+        The observation of a plan that was optimized away (a transform that ends in `limit(0)`) never comes, and its
+        `get` blocks for ever.
         """
         if self._transform is None:
             return seen.get

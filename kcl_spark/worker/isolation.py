@@ -1,9 +1,9 @@
 """Finding the records that break a transform: probes first, then halves. Pure; the trial itself is a parameter.
 
-A failing job does not say which record it failed on. If the transform is broken, every record is a culprit and quarantine
-would empty the stream into the dead letters; so before anything is halved, records spread over the batch are tried one
-by one, and if not one of them passes, the transform is the culprit. Then the batch is halved until each failing piece is
-a single record: about `2 · culprits · log2(rows)` trials.
+A failing job does not say which record it failed on. If the transform is broken, every record is a culprit, and
+quarantine would empty the stream into the dead letters; so before anything is halved, records spread over the batch are
+tried one by one, and if not one of them passes, the transform is the culprit. Then the batch is halved until each
+failing piece is a single record: about `2 · culprits · log2(rows)` trials.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 PROBES: Final = 8
-"""Single records tried before halving. If a share f of the records fails, a sound transform is mistaken for a broken one
+"""Single records tried before halving. If a share f of the records fails, a sound transform is taken for a broken one
 with probability f^8: one in a hundred million at the default dead-letter limit of 10 %."""
 
 Trial = Callable[[Sequence[int]], str | None]

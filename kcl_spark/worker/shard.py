@@ -52,7 +52,7 @@ REACTIONS: Final = {
     "KinesisClientLibIOException": Reaction.RETRY,
     "ShutdownException": Reaction.LEASE_GONE,
 }
-"""Java class name -> reaction; every other name means GIVE_UP (InvalidStateException, IllegalArgumentException, ...)."""
+"""Java class name -> reaction; every other name (InvalidStateException, IllegalArgumentException, ...) is GIVE_UP."""
 
 RETRY_FIRST: Final = 0.25
 RETRY_MOST: Final = 5.0

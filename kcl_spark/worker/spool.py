@@ -38,8 +38,9 @@ _ROWS: Final = pa.field(ROW, pa.int64(), nullable=False)
 
 
 def ddl(spool_type: str) -> str:
-    """A spool file's columns in Spark's words: the delivery's, the shard's, and the row's number in the file, by which
-    culprits are named.
+    """A spool file's columns in Spark's words.
+
+    The delivery's, the shard's, and the row's number in the file, by which culprits are named.
     """
     return (
         f"{PAYLOAD} {spool_type}, _sequence_number string, _sub_sequence_number bigint, _partition_key string, "

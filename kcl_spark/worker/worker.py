@@ -4,8 +4,8 @@
     processRecords ─▶ shard judges and trims ─▶ batcher ─▶ status when there is room
     batch due and nothing in flight ─▶ Flush ─▶ … ─▶ flushed ─▶ marks move ─▶ checkpoints in the next open action
 
-The engine carries the effects out; the deterministic simulation carries them out against a simulated world. Both feed
-this same class. Two batches may be in flight: Spark works on one, a full one waits on disk, and a third one fills. A batch
+The engine carries the effects out; a simulation carries them out against a simulated world. Both feed this same class.
+Two batches may be in flight: Spark works on one, a full one waits on disk, and a third one fills. A batch
 that is not full waits for Spark instead: a job has a floor, and a larger batch pays it once.
 """
 

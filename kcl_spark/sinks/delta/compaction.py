@@ -70,9 +70,8 @@ class Compactor:
             start_new_session=True,
         )
         assert process.stdin is not None
-        process.stdin.write(
-            json.dumps(_job(self._place, self._compaction)).encode()
-        )  # options may hold secrets: no argv
+        # Through the pipe and not as an argument: storage options may hold secrets, and anybody can read a command line.
+        process.stdin.write(json.dumps(_job(self._place, self._compaction)).encode())
         process.stdin.close()
         return process
 
