@@ -75,6 +75,11 @@ class CheckpointAnswer(_Message, frozen=True, tag="checkpoint"):
     sub_sequence_number: int | None = None
     error: str | None = None
 
+    @property
+    def kind(self) -> str:
+        """On the wire both are a `checkpoint`; the state table tells asking from answering."""
+        return "answer(checkpoint)"
+
 
 class Checkpoint(_Message, frozen=True, tag="checkpoint"):
     """Ask the daemon to store a place; a null sequence number means "all that was delivered", or the shard's end."""

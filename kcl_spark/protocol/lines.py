@@ -1,8 +1,8 @@
 """Bytes of one line ⇄ one event, with exactly the keys that the daemon's parser allows.
 
-Reading is liberal where the daemon may grow (unknown fields, null fields, key order) and strict where guessing would
-lose data (unknown actions, broken JSON). Writing has no freedom at all: the daemon skips a line with one unknown key
-and then waits for ever, so the event types *are* the key sets.
+Reading what the daemon says is liberal where it may grow (unknown fields, null fields, key order) and strict where
+guessing would lose data (unknown actions, broken JSON). Writing has no freedom at all: the daemon skips a line with one
+unknown key and then waits for ever, so the event types *are* the key sets; in the daemon's role we read as it does.
 
 base64 is decoded by the JSON parser itself (msgspec), in the same pass; `bench/decode.py` measures it beside kclpy's.
 """
@@ -56,11 +56,27 @@ class _TextRecords(msgspec.Struct, tag="processRecords", tag_field="action", ren
     millis_behind_latest: int | None = None
 
 
+class _StrictCheckpoint(
+    msgspec.Struct, tag="checkpoint", tag_field="action", rename="camel", forbid_unknown_fields=True
+):
+    """`Checkpoint` as the daemon reads it: one unknown key, and the line is nothing to it."""
+
+    sequence_number: str | None = None
+    sub_sequence_number: int | None = None
+    error: str | None = None
+
+
+class _StrictStatus(msgspec.Struct, tag="status", tag_field="action", rename="camel", forbid_unknown_fields=True):
+    response_for: str
+
+
 _from_daemon: Final[msgspec.json.Decoder[FromDaemon | _IncomingRecords]] = msgspec.json.Decoder(
     Initialize | _IncomingRecords | LeaseLost | ShardEnded | ShutdownRequested | CheckpointAnswer
 )
 _from_daemon_as_text: Final = msgspec.json.Decoder(_TextRecords)
-_from_child: Final[msgspec.json.Decoder[FromChild]] = msgspec.json.Decoder(Checkpoint | Status)
+_from_child: Final[msgspec.json.Decoder[_StrictCheckpoint | _StrictStatus]] = msgspec.json.Decoder(
+    _StrictCheckpoint | _StrictStatus
+)
 _base64: Final = msgspec.json.Decoder(bytes)
 _encoder: Final = msgspec.json.Encoder()
 
@@ -83,7 +99,7 @@ def decode(line: bytes | bytearray | memoryview, sender: Role) -> FromDaemon | F
     """
     try:
         if sender is Role.CHILD:
-            return _from_child.decode(line)
+            return _as_the_daemon_reads(_from_child.decode(line))
         event = _from_daemon.decode(line)
     except msgspec.ValidationError as error:
         if sender is Role.DAEMON and "base64" in str(error):
@@ -96,6 +112,12 @@ def decode(line: bytes | bytearray | memoryview, sender: Role) -> FromDaemon | F
     if isinstance(event, _IncomingRecords):
         return ProcessRecords(event.records, event.millis_behind_latest)
     return event
+
+
+def _as_the_daemon_reads(message: _StrictCheckpoint | _StrictStatus) -> FromChild:
+    if isinstance(message, _StrictStatus):
+        return Status(message.response_for)
+    return Checkpoint(message.sequence_number, message.sub_sequence_number)
 
 
 def _foreign(line: bytes | bytearray | memoryview, reason: str) -> RemoteProtocolError:

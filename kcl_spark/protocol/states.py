@@ -72,17 +72,17 @@ TRANSITIONS: Final[dict[State, tuple[Role, dict[str, State]]]] = {
         Role.CHILD,
         {"checkpoint": State.ANSWERING_IN_RECORDS, "status(processRecords)": State.READY},
     ),
-    State.ANSWERING_IN_RECORDS: (Role.DAEMON, {"checkpoint": State.HANDLING_RECORDS}),
+    State.ANSWERING_IN_RECORDS: (Role.DAEMON, {"answer(checkpoint)": State.HANDLING_RECORDS}),
     State.HANDLING_SHUTDOWN_REQUESTED: (
         Role.CHILD,
         {"checkpoint": State.ANSWERING_IN_SHUTDOWN_REQUESTED, "status(shutdownRequested)": State.READY},
     ),
-    State.ANSWERING_IN_SHUTDOWN_REQUESTED: (Role.DAEMON, {"checkpoint": State.HANDLING_SHUTDOWN_REQUESTED}),
+    State.ANSWERING_IN_SHUTDOWN_REQUESTED: (Role.DAEMON, {"answer(checkpoint)": State.HANDLING_SHUTDOWN_REQUESTED}),
     State.HANDLING_SHARD_ENDED: (
         Role.CHILD,
         {"checkpoint": State.ANSWERING_IN_SHARD_ENDED, "status(shardEnded)": State.FINISHED},
     ),
-    State.ANSWERING_IN_SHARD_ENDED: (Role.DAEMON, {"checkpoint": State.HANDLING_SHARD_ENDED}),
+    State.ANSWERING_IN_SHARD_ENDED: (Role.DAEMON, {"answer(checkpoint)": State.HANDLING_SHARD_ENDED}),
     State.HANDLING_LEASE_LOST: (Role.CHILD, {"status(leaseLost)": State.FINISHED}),
     State.FINISHED: (Role.DAEMON, {}),
 }
