@@ -53,6 +53,7 @@ from kcl_spark.sinks.base import Entry, Move, OpenSink, Staged
 from kcl_spark.worker import letters
 from kcl_spark.worker.batching import Batch, Slice
 from kcl_spark.worker.compute import Computed
+from kcl_spark.worker.deliveries import DeadLetter
 from kcl_spark.worker.spool import Part, Spool, Spooled
 from kcl_spark.worker.steps import Step, Steps
 from kcl_spark.worker.worker import Flushed, Settled
@@ -358,7 +359,7 @@ class _Flush:
         """Make dead letters of failed rows and take them out of the file; what is staged never held them."""
         found = letters.from_rows(self._f.spool.read(self.work), failures, self._f.source)
         parts = [
-            replace(part, dead=part.dead + tuple(letter for shard_id, letter in found if shard_id == part.shard_id))
+            _with_letters(part, [letter for shard_id, letter in found if shard_id == part.shard_id])
             for part in self.work.parts
         ]
         self.work = self._patiently(lambda: self._f.spool.without(self.work, failures, parts))
@@ -525,6 +526,10 @@ def _burial(part: Part, entry: Entry) -> Move:
     last = max(letter.position for letter in part.dead)
     mark = last if entry.mark is None else max(entry.mark, last)
     return Move(part.shard_id, entry, mark, len(part.dead))
+
+
+def _with_letters(part: Part, found: Sequence[DeadLetter]) -> Part:
+    return replace(part, dead=tuple(sorted((*part.dead, *found), key=lambda letter: letter.position)))
 
 
 def _without_letters(part: Part, positions: set[Position]) -> Part:

@@ -180,15 +180,14 @@ class Engine:
 
     def _read(self, link: Link) -> None:
         link.protocol.receive_data(os.read(link.incoming, CHUNK))
-        while link.number in self._links:
-            try:
+        try:
+            while link.number in self._links:
                 event = link.protocol.next_event()
-            except RemoteProtocolError as error:
-                self._carry_out(self._worker.ended(link.number, error))
-                return
-            if isinstance(event, NeedData | Paused):
-                return
-            self._carry_out(self._worker.received(link.number, event, self._clock()))
+                if isinstance(event, NeedData | Paused):
+                    return
+                self._carry_out(self._worker.received(link.number, event, self._clock()))
+        except RemoteProtocolError as error:
+            self._carry_out(self._worker.ended(link.number, error))
 
     def _child_gone(self, link: Link) -> None:
         """The child said nothing and must not: it is dead, and the daemon has to see its pipe close."""

@@ -86,10 +86,12 @@ class Watch:
 
     limit: DeadLetterLimit
     _batches: deque[tuple[int, int]] = field(default_factory=deque)
+    _seen: int = 0
+    _dead: int = 0
 
     def judge(self, shard_id: str, records: int, dead: int) -> DeadLetterLimitExceeded | None:
         """Return the error that stops the shard if a batch like this is one too many; counts nothing yet."""
-        seen, bad = (sum(column) for column in zip(*self._window(records, dead), strict=True))
+        seen, bad, _ = self._with(records, dead)
         if seen < self.limit.over or bad <= self.limit.ratio * seen:
             return None
         return DeadLetterLimitExceeded(
@@ -100,10 +102,16 @@ class Watch:
 
     def count(self, records: int, dead: int) -> None:
         """A batch is durable."""
-        self._batches = deque(self._window(records, dead))
+        self._seen, self._dead, forgotten = self._with(records, dead)
+        self._batches.append((records, dead))
+        for _ in range(forgotten):
+            self._batches.popleft()
 
-    def _window(self, records: int, dead: int) -> list[tuple[int, int]]:
-        window = [*self._batches, (records, dead)]
-        while len(window) > 1 and sum(count for count, _ in window[1:]) >= self.limit.over:
-            del window[0]
-        return window
+    def _with(self, records: int, dead: int) -> tuple[int, int, int]:
+        """Records and dead letters of the window once the batch is in it, and how many old batches then fall out."""
+        seen, bad, forgotten = self._seen + records, self._dead + dead, 0
+        for old_records, old_dead in self._batches:
+            if seen - old_records < self.limit.over:
+                break
+            seen, bad, forgotten = seen - old_records, bad - old_dead, forgotten + 1
+        return seen, bad, forgotten
