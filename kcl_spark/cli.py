@@ -64,6 +64,7 @@ def engine(
     heartbeat: Annotated[float, typer.Option(help="Seconds of silence before a waiting daemon is told so.")] = 5.0,
     leave_when_idle: Annotated[bool, typer.Option(help="Leave a minute after the last child.")] = False,
     warm: Annotated[bool, typer.Option(help="Run some jobs before reporting ready.")] = True,
+    notify_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     debug: Debug = False,  # noqa: ARG001 - read by `main`
 ) -> None:
     """Run the engine alone: for a daemon that is started by hand."""
@@ -80,8 +81,44 @@ def engine(
         heartbeat=heartbeat,
         leave_when_idle=leave_when_idle,
         warm=warm,
+        notify_fd=notify_fd,
     )
     run_engine(options)
+
+
+@app.command()
+def simulate(
+    pipeline: PipelineFile,
+    source: Annotated[Path, typer.Option("--input", help="Records, one a line.")],
+    shards: Annotated[int, typer.Option(min=1, help="Shards that the stream begins with.")] = 4,
+    split: Annotated[float, typer.Option(help="Split a shard after this share of the input; negative: never.")] = 1 / 3,
+    merge: Annotated[float, typer.Option(help="Merge two shards after this share; negative: never.")] = 2 / 3,
+    key: Annotated[str | None, typer.Option(help="JSON field that is the partition key.")] = None,
+    master: Master = None,
+    remote: Remote = None,
+    conf: Conf = None,
+    warm: Annotated[bool, typer.Option(help="Run some Spark jobs before the first record.")] = False,
+    debug: Debug = False,  # noqa: ARG001 - read by `main`
+) -> None:
+    """Run a pipeline on a file of records, with no AWS: real engine, real children, a stream in memory."""
+    from kcl_spark.simulator.show import show
+    from kcl_spark.simulator.simulation import Plan
+
+    settings(conf)
+    engine_options = ["--warm" if warm else "--no-warm"]
+    chosen = {"--master": master, "--remote": remote}
+    engine_options += [f"{name}={value}" for name, value in chosen.items() if value]
+    engine_options += [f"--conf={pair}" for pair in conf or []]
+    plan = Plan(
+        pipeline=pipeline,
+        source=source,
+        shards=shards,
+        split_at=None if split < 0 else split,
+        merge_at=None if merge < 0 else merge,
+        key=key,
+        engine=tuple(engine_options),
+    )
+    sys.exit(show(plan))
 
 
 def main() -> None:

@@ -11,6 +11,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +54,7 @@ class EngineOptions:
         leave_when_idle: leave once there has been no child for a while.
         warm: run some jobs before reporting ready, so that the first batches are not the slow ones; left out when an
             engine is replaced, because then the daemon is waiting.
+        notify_fd: where to say `ready`, `stopped` and `idle` to a supervisor.
         listeners: told of each step.
     """
 
@@ -63,6 +66,7 @@ class EngineOptions:
     heartbeat: float = HEARTBEAT
     leave_when_idle: bool = False
     warm: bool = True
+    notify_fd: int | None = None
     listeners: tuple[Listener, ...] = ()
 
 
@@ -98,6 +102,7 @@ def _engine(options: EngineOptions, pipeline: Pipeline, door: socket, log: Log) 
         log=log.info,
         report=parts.report,
         idle=IDLE if options.leave_when_idle else None,
+        notify=_notifier(options.notify_fd),
     )
     parts.engine = engine
     return engine
@@ -157,6 +162,17 @@ class _Parts:
         account = self.flusher.account if self.flusher else None
         ready = self.engine.ready.is_set()
         return json.dumps(report.of(self.pipeline, self.worker, account, self.floor, time.monotonic(), ready=ready))
+
+
+def _notifier(descriptor: int | None) -> Callable[[str], None]:
+    def notify(word: str) -> None:
+        if descriptor is not None:
+            with suppress(OSError):  # a supervisor that is gone is no reason to stop
+                os.write(descriptor, word.encode() + b"\n")
+
+    if descriptor is not None:
+        os.set_inheritable(descriptor, False)  # or Spark's JVM would keep it open
+    return notify
 
 
 def _send_stdout_to_stderr() -> None:

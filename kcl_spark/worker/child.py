@@ -1,8 +1,8 @@
 """The daemon's child: it hands its pipes to the engine, waits for the engine's word, and exits with it.
 
 One runs per shard, so it must weigh nothing: standard library only, no `site`, and of the standard library hardly more
-than the interpreter has loaded anyway (with `socket` and `signal` in place of the modules below they weigh 1.1 MB more each).
-It is started as `kcl-spark child PIPELINE`, which becomes `python -S -E child.py PIPELINE` before anything is imported.
+than the interpreter has loaded anyway (`socket` and `signal` instead of the modules below add 1.1 MB to each child). It
+is started as `kcl-spark child PIPELINE`, which becomes `python -S -E child.py PIPELINE` before anything is imported.
 
 The first thing it does is to make the protocol private: fds 0 and 1 move to copies that no other program inherits, fd 0
 becomes /dev/null and fd 1 becomes stderr. A Spark JVM that inherited the daemon's pipe would hang the daemon, which

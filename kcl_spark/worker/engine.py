@@ -71,6 +71,7 @@ class Engine:
         log: told one line about a link's end or the engine's.
         report: answers `status`.
         idle: seconds without a child after which the engine leaves; None: it stays until it is told.
+        notify: told `ready`, `stopped` (a shard can't go on) and `idle` (draining, and the last shard was given up).
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Engine:
         log: Callable[[str], None],
         report: Report,
         idle: float | None = None,
+        notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._door = door
         self._worker = worker
@@ -93,6 +95,8 @@ class Engine:
         self._log = log
         self._report = report
         self._idle = idle
+        self._notify = notify
+        self._told: set[str] = set()
         self._idle_since = clock()
         self._links: dict[int, Link] = {}
         self._numbers = 0
@@ -124,6 +128,7 @@ class Engine:
                     key.data()
                 if wake is not None and self._clock() >= wake:
                     self._carry_out(self._worker.tick(self._clock()))
+                self._tell()
         finally:
             self._leave()
         if self._failed is not None:
@@ -146,6 +151,16 @@ class Engine:
             self._idle_since = self._clock()
         bored = self._idle is not None and self._clock() - self._idle_since > self._idle
         return self._failed is not None or bored or self.stopping.is_set()
+
+    def _tell(self) -> None:
+        true = {
+            "ready": self.ready.is_set(),
+            "stopped": any(shard.stopped for shard in self._worker.shards.values()),
+            "idle": self._worker.draining and not self._links,
+        }
+        for word in (word for word, holds in true.items() if holds and word not in self._told):
+            self._told.add(word)
+            self._notify(word)
 
     def _wakes_at(self, now: float) -> float | None:
         times = [self._worker.wakes_at(now)]
@@ -274,6 +289,7 @@ class Engine:
         try:
             self._flusher = self._start()
             self.ready.set()
+            self._ring()
             while (prepared := self._spooled.get()) is not None:
                 outcome = self._flusher.flush(prepared)
                 self.post(lambda outcome=outcome: self._worker.flushed(outcome, self._clock()))  # type: ignore[misc]
