@@ -70,7 +70,7 @@ class Compactor:
             start_new_session=True,
         )
         assert process.stdin is not None
-        # Through the pipe and not as an argument: storage options may hold secrets, and anybody can read a command line.
+        # Through the pipe and not as an argument: storage options may hold secrets, and a command line is public.
         process.stdin.write(json.dumps(_job(self._place, self._compaction)).encode())
         process.stdin.close()
         return process

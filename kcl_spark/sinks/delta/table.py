@@ -22,7 +22,7 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Field
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
@@ -84,6 +84,7 @@ class OpenDelta:
         self._handle: DeltaTable | None = None
         self._fields: list[dict[str, Any]] = []
         self._ours: int | None = None
+        self._versions: dict[str, int] = {}
         self._plain: dict[str, str] = {}
         self._filesystem: fs.FileSystem = place.filesystem()
         self._compactor = Compactor(place, compaction) if compaction else None
@@ -172,7 +173,7 @@ class OpenDelta:
     def _expected(self, schema: StructType) -> list[dict[str, Any]]:
         """A batch's columns, which a transform may make from its data: they have to be the ones that were checked."""
         fields: list[dict[str, Any]] = schema.jsonValue()["fields"]
-        if fields != self._fields:
+        if _types(fields) != _types(self._fields):
             if not self._evolve:
                 raise rules.drift(self._place.uri, _types(self._fields), _types(fields))
             rules.refuse_unsuitable(fields, self._partition_by)
@@ -193,25 +194,34 @@ class OpenDelta:
         token = _token_of(staged) if staged else _Token("", [], self._fields)
         with self._lock:
             table = self._load()  # 1
-            if table is not None and table.version() != self._ours:
+            if table is not None:
+                self._look_again(table)
                 self._fence(table, moves)  # 2
-                self._check_table(table)
             if table is not None and staged:
                 self._add_columns(table, token.fields)
             self._see(token.files)  # 3
             before = -1 if table is None else table.version()
-            self._ours = None
             try:
                 self._write(table, token, moves)  # 4
             except (DeltaError, OSError) as error:
+                self._ours = None
                 raise self._judged(error, table) from error
-            self._note_ours(before)  # 5
+            self._note_ours(before, moves)  # 5
         if self._compactor and token.files:
             self._compactor.committed()
 
+    def _look_again(self, table: DeltaTable) -> None:
+        """What was known of the table holds only while nobody but us has committed."""
+        if table.version() != self._ours:
+            self._versions.clear()
+            self._check_table(table)
+
     def _fence(self, table: DeltaTable, moves: Sequence[Move]) -> None:
         for move in moves:
-            if ledger.read_version(table, self._name, move.shard_id) != move.base.version:
+            known = self._versions.get(move.shard_id)
+            if known is None:  # half a millisecond each, which adds up with a hundred shards and a commit a second
+                known = ledger.read_version(table, self._name, move.shard_id)
+            if known != move.base.version:
                 raise CommitConflict(f"shard {move.shard_id}: its mark has been moved by another commit")
 
     def _see(self, files: list[StagedFile]) -> None:
@@ -236,7 +246,6 @@ class OpenDelta:
         actions = ledger.transactions(self._name, moves)
         if self._stream is not None and (table is None or ledger.read_stream(table, self._name) is None):
             actions.append(ledger.stream_transaction(self._name, self._stream))
-        properties = CommitProperties(custom_metadata=self._history(moves), app_transactions=actions)
         adds: list[AddAction | RemoveAction] = [file.add for file in token.files]
         if table is None:
             schema = Schema.from_json(json.dumps({"type": "struct", "fields": _nullable(token.fields)}))
@@ -247,12 +256,23 @@ class OpenDelta:
                 mode="error",
                 partition_by=list(self._partition_by),
                 storage_options=dict(self._place.options),
-                commit_properties=properties,
+                # Without this, delta-rs re-bases a table's creation over somebody else's: both succeed, and the
+                # later one's marks replace the earlier one's (seen in two of three races).
+                commit_properties=self._properties(actions, moves, retries=0),
             )
         else:
             table.create_write_transaction(
-                adds, "append", table.schema(), list(self._partition_by), commit_properties=properties
+                adds,
+                "append",
+                table.schema(),
+                list(self._partition_by),
+                commit_properties=self._properties(actions, moves),
             )
+
+    def _properties(
+        self, actions: list[Transaction], moves: Sequence[Move], retries: int | None = None
+    ) -> CommitProperties:
+        return CommitProperties(self._history(moves), retries, actions)
 
     def _history(self, moves: Sequence[Move]) -> dict[str, Any]:
         """What `DESCRIBE HISTORY` shows of the commit: each shard's range, so that a row's origin can be traced."""
@@ -267,12 +287,14 @@ class OpenDelta:
             return CommitConflict(f"another commit came first: {_first_line(error)}")
         return OutcomeUnknown(f"the commit to {self._place.uri} failed: {_first_line(error)}", _UNREACHABLE)
 
-    def _note_ours(self, before: int) -> None:
-        """Load our own commit; if it is the only one since, nothing has to be compared before the next."""
+    def _note_ours(self, before: int, moves: Sequence[Move]) -> None:
+        """Load our own commit; if it is the only one since, what it wrote is what the table holds."""
+        self._ours = None
         with suppress(SinkError):
             table = self._load()
             if table is not None and table.version() == before + 1:
                 self._ours = before + 1
+                self._versions |= {move.shard_id: move.entry.version for move in moves}
 
     def close(self) -> None:
         """See `OpenSink.close`."""
