@@ -5,8 +5,8 @@ Spark's own parser does the work, with four of its habits taken away:
 * PERMISSIVE mode answers a wrong type with a null. The parser also reports the record as corrupt, so we ask for that
   report and believe it.
 * It stops after the first value and never looks at what follows, so `{"a":1}{"a":2}` would lose its second half
-  without a word. The payload is wrapped as `{"r":` payload `}`, whose closing brace only a complete payload leaves in
-  place.
+  without a word. The payload is wrapped as `{"r":` payload `,"<end>":1}`, whose end is only reached through a payload
+  that is one value, or that knows the end's name.
 * It reads bytes that are not UTF-8 as replacement characters. They are refused beforehand.
 * It ignores NOT NULL. Required fields are checked afterwards, inside structs, arrays and maps as well.
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _BEFORE: Final = '{"r":'
-_AFTER: Final = "}"
+_END: Final = "__kcl_spark_end"
+_AFTER: Final = f',"{_END}":1}}'
 _PARSED: Final = "__kcl_spark_parsed"
 _CORRUPT: Final = "__kcl_spark_corrupt"
 _OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
@@ -80,13 +81,14 @@ class JsonFormat:
         prunes the parser's schema for each use of it and parses as often as it is used (measured: 2.6 times slower).
         """
         from pyspark.sql import functions as F
-        from pyspark.sql.types import StringType, StructField, StructType
+        from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
         schema = self.struct()
-        wrapper = StructType([StructField("r", _nullable(schema)), StructField(_CORRUPT, StringType())])
+        ends = [StructField(_END, IntegerType()), StructField(_CORRUPT, StringType())]
+        wrapper = StructType([StructField("r", _nullable(schema)), *ends])
         frame = frame.withColumn(_PARSED, F.from_json(PAYLOAD, wrapper, _OPTIONS))
         value = F.col(_PARSED)["r"]
-        unparsed = F.col(_PARSED)[_CORRUPT].isNotNull() | value.isNull()
+        unparsed = F.col(_PARSED)[_CORRUPT].isNotNull() | value.isNull() | F.col(_PARSED)[_END].isNull()
         error = F.when(unparsed, "the payload is no JSON object of the schema")
         for path, missing in _missing(value, schema, ""):
             error = error.when(missing, f"the required field {path} is missing")
@@ -108,7 +110,7 @@ class JsonFormat:
         except PySparkException as error:
             reason = str(error).strip().splitlines()[0]
             raise UsageError(f"the JSON schema {self.schema!r} can't be read: {reason}", _DDL) from None
-        if not isinstance(parsed, StructType):
+        if not isinstance(parsed, StructType) or not parsed.fields:
             raise UsageError(f"the JSON schema {self.schema!r} has no columns", _DDL)
         return parsed
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
@@ -124,12 +125,19 @@ class Computation:
         return decoded.where(f"{ERROR} is null").select(f"{VALUE}.*", *METADATA)
 
     def _transformed(self, good: DataFrame) -> DataFrame:
+        from pyspark.sql import DataFrame
+
         if self._transform is None:
             return good
         try:
-            return self._transform(good)
+            made = self._transform(good)
         except Exception as error:
             raise broken(error, "it can't be planned") from error
+        if not isinstance(made, DataFrame):
+            raise TransformBroken(
+                f"the transform is broken, it returned a {type(made).__name__}", "Return a DataFrame from it"
+            )
+        return made
 
     def _observed(self, spooled: Spooled) -> tuple[DataFrame, Observation]:
         """The good rows, and what the job will have seen of all."""
@@ -156,12 +164,17 @@ class Computation:
         """What the job observed; None if it never read the batch.
 
         The observation of a plan that was optimized away (a transform that ends in `limit(0)`) never comes, and its
-        `get` blocks for ever.
+        `get` blocks for ever or fails, depending on Spark's version.
         """
         if self._transform is None:
             return seen.get
         box: list[dict[str, Any]] = []
-        asking = Thread(target=lambda: box.append(seen.get), daemon=True)
+
+        def ask() -> None:
+            with suppress(Exception):
+                box.append(seen.get)
+
+        asking = Thread(target=ask, daemon=True)
         asking.start()
         asking.join(_OBSERVATION_SECONDS)
         return box[0] if box else None
