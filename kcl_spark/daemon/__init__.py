@@ -1,0 +1,1 @@
+"""The MultiLangDaemon as a user meets it: its properties, its jars, its command line."""

@@ -1,0 +1,1 @@
+"""Scripts that a daemon would start; the tests run them, and import none."""
