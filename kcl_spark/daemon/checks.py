@@ -19,7 +19,6 @@ from kcl_spark.daemon.command import find_java
 from kcl_spark.daemon.keys import TESTED_VERSION
 from kcl_spark.daemon.lint import lint
 from kcl_spark.errors import UsageError
-from kcl_spark.worker.child import SOCKET
 
 OLDEST_JAVA: Final = 17
 """Spark 4 runs on no older one; the daemon alone would run on 8."""
@@ -129,10 +128,10 @@ def disk(folder: Path, needed: int) -> Check:
     return Check("disk", "ok", f"{_size(free)} free at {there}")
 
 
-def socket_folder(folder: Path) -> Check:
-    """Whether the worker's folder can hold its socket, for this user alone."""
+def socket_folder(socket: Path) -> Check:
+    """Whether the folder of the worker's socket can hold it, for this user alone."""
     remedy = "Name another folder: --folder"
-    socket = folder / SOCKET
+    folder = socket.parent
     length = len(os.fsencode(socket))
     if length > _SUN_PATH:
         return Check("folder", "error", f"{socket} has {length} bytes, and a socket's path at most {_SUN_PATH}", remedy)

@@ -105,10 +105,8 @@ def decode(line: bytes | bytearray | memoryview, sender: Role) -> FromDaemon | F
         if sender is Role.DAEMON and "base64" in str(error):
             return _decode_around_bad_base64(line)
         raise _foreign(line, str(error)) from None
-    except msgspec.DecodeError as error:
-        raise _foreign(line, str(error)) from None
-    except UnicodeDecodeError as error:
-        raise _foreign(line, f"not UTF-8 at byte {error.start}: start the daemon with -Dfile.encoding=UTF-8") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _foreign(line, _reason(error)) from None
     if isinstance(event, _IncomingRecords):
         return ProcessRecords(event.records, event.millis_behind_latest)
     return event
@@ -120,6 +118,12 @@ def _as_the_daemon_reads(message: _StrictCheckpoint | _StrictStatus) -> FromChil
     return Checkpoint(message.sequence_number, message.sub_sequence_number)
 
 
+def _reason(error: msgspec.MsgspecError | UnicodeDecodeError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8: start the daemon with -Dfile.encoding=UTF-8"
+    return str(error)
+
+
 def _foreign(line: bytes | bytearray | memoryview, reason: str) -> RemoteProtocolError:
     excerpt = bytes(line[:_EXCERPT]).decode("utf-8", "replace")
     return RemoteProtocolError(f"a line that is no message ({reason}): {excerpt!r}")
@@ -129,8 +133,8 @@ def _decode_around_bad_base64(line: bytes | bytearray | memoryview) -> ProcessRe
     """Read a batch in which some record's data is no base64, so that one bad record costs only itself."""
     try:
         batch = _from_daemon_as_text.decode(line)
-    except msgspec.MsgspecError as error:
-        raise _foreign(line, str(error)) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _foreign(line, _reason(error)) from None
     undecodable: dict[int, str] = {}
     records: list[Record] = []
     for index, record in enumerate(batch.records):
@@ -155,5 +159,5 @@ def _unbase64(text: str | None) -> bytes | None:
         return b""
     try:
         return _base64.decode(msgspec.json.encode(text))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeEncodeError):
         return None

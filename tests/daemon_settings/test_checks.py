@@ -142,7 +142,7 @@ def test_the_socket_folder(tmp_path: Path, make: Callable[[Path], None], level: 
     folder = tmp_path / "worker" / "folder"
     folder.parent.mkdir()
     make(folder)
-    check = checks.socket_folder(folder)
+    check = checks.socket_folder(folder / "engine.sock")
     assert check.level == level
     assert found in check.found
 
@@ -151,14 +151,14 @@ def test_the_socket_folder(tmp_path: Path, make: Callable[[Path], None], level: 
 def test_a_socket_folder_of_somebody_else_is_an_error(tmp_path: Path) -> None:
     private(tmp_path / "folder")
     os.chown(tmp_path / "folder", 12345, 12345)
-    assert checks.socket_folder(tmp_path / "folder").level == "error"
+    assert checks.socket_folder(tmp_path / "folder" / "engine.sock").level == "error"
 
 
 @pytest.mark.parametrize(("length", "level"), [(107, "ok"), (108, "error")])
 def test_a_socket_path_has_107_bytes_at_most(length: int, level: str) -> None:
     folder = Path("/" + "é" * ((length - len("//engine.sock")) // 2) + "x" * ((length - len("//engine.sock")) % 2))
     assert len(os.fsencode(folder / "engine.sock")) == length
-    assert checks.socket_folder(folder).level == level
+    assert checks.socket_folder(folder / "engine.sock").level == level
 
 
 def test_a_blank_in_the_childs_command_is_an_error() -> None:

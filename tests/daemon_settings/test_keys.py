@@ -39,7 +39,9 @@ def test_choices_and_only_they_have_values() -> None:
     assert all(key.default in key.values for key in KEYS if key.kind is Kind.ENUM)
 
 
-@pytest.mark.parametrize("name", [*keys.REQUIRED, *keys.POLLING, *(name for pair in keys.RIVALS for name in pair)])
+@pytest.mark.parametrize(
+    "name", sorted({*keys.REQUIRED, *keys.POLLING, *(key for pair in keys.RIVALS for key in pair)})
+)
 def test_what_is_spoken_of_is_known(name: str) -> None:
     assert find(name) is not None or builder_of(name) is not None
 
