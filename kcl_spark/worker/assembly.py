@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from socket import socket
+from threading import Event as Flag
+from threading import Thread
+from typing import Any
 
 from kcl_spark.pipeline import Pipeline
 from kcl_spark.sinks.base import Entry, OpenSink
-from kcl_spark.worker import handover, report, spark
+from kcl_spark.worker import handover, progress, report, spark
 from kcl_spark.worker.commit import Flusher
 from kcl_spark.worker.compute import Computation
 from kcl_spark.worker.engine import Engine
@@ -86,6 +89,17 @@ def run_engine(options: EngineOptions) -> None:
     engine.run()
 
 
+def _tell_progress(parts: _Parts, stopping: Flag) -> None:
+    """Say now and then how the work gets on; ends with the engine."""
+    before, since = None, time.monotonic()
+    while not stopping.wait(progress.EVERY):
+        now = parts.account()
+        line = progress.line(before, now, time.monotonic() - since)
+        if line is not None:
+            parts.log.info(line)
+            before, since = now, time.monotonic()
+
+
 def _engine(options: EngineOptions, pipeline: Pipeline, door: socket, log: Log) -> Engine:
     stream = options.stream or pipeline.stream
     data = pipeline.sink.open(pipeline.name, stream)
@@ -100,11 +114,12 @@ def _engine(options: EngineOptions, pipeline: Pipeline, door: socket, log: Log) 
         start=parts.start,
         clock=time.monotonic,
         log=log.info,
-        report=parts.report,
+        report=lambda: json.dumps(parts.account()),
         idle=IDLE if options.leave_when_idle else None,
         notify=_notifier(options.notify_fd),
     )
     parts.engine = engine
+    Thread(target=_tell_progress, args=(parts, engine.stopping), name="progress", daemon=True).start()
     return engine
 
 
@@ -156,12 +171,12 @@ class _Parts:
             keeps_marks=self.pipeline.keeps_marks,
         )
 
-    def report(self) -> str:
-        """One line of JSON for `kcl-spark status`."""
+    def account(self) -> dict[str, Any]:
+        """What the engine says about itself."""
         assert self.engine is not None
         account = self.flusher.account if self.flusher else None
         ready = self.engine.ready.is_set()
-        return json.dumps(report.of(self.pipeline, self.worker, account, self.floor, time.monotonic(), ready=ready))
+        return report.of(self.pipeline, self.worker, account, self.floor, time.monotonic(), ready=ready)
 
 
 def _notifier(descriptor: int | None) -> Callable[[str], None]:
