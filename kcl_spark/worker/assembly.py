@@ -31,7 +31,7 @@ from kcl_spark.worker.loading import load
 from kcl_spark.worker.log import Log
 from kcl_spark.worker.spark import SparkOptions
 from kcl_spark.worker.spool import Spool
-from kcl_spark.worker.steps import Listener, Steps
+from kcl_spark.worker.steps import Listener, Step, Steps
 from kcl_spark.worker.warmup import warm_up
 from kcl_spark.worker.worker import Worker
 
@@ -41,6 +41,13 @@ a third of that setting. Each costs the daemon one comparison and no write."""
 
 IDLE = 60.0
 """Seconds without a child after which an engine that a child started leaves: longer than a daemon takes to restart."""
+
+TEST_IDLE = "KCL_SPARK_TEST_IDLE_SECONDS"
+"""For tests only: an environment variable with another number for `IDLE`."""
+
+TEST_DEATH = "KCL_SPARK_TEST_DEATH"
+"""For tests only: an environment variable such as `committed:2`; the engine then ends at the second `committed`, at once
+and without a word, as under kill -9."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ def _engine(options: EngineOptions, pipeline: Pipeline, door: socket, log: Log) 
     stream = options.stream or pipeline.stream
     data = pipeline.sink.open(pipeline.name, stream)
     dead = pipeline.dead_letter.open(pipeline.name, stream) if pipeline.dead_letter else None
-    steps = Steps(*options.listeners)
+    steps = Steps(*options.listeners, *_planned_death(os.environ.get(TEST_DEATH)))
     worker = Worker(pipeline, options.heartbeat, steps, note=log.warning)
     parts = _Parts(options, pipeline, data, dead, worker, steps, log)
     engine = Engine(
@@ -115,7 +122,7 @@ def _engine(options: EngineOptions, pipeline: Pipeline, door: socket, log: Log) 
         clock=time.monotonic,
         log=log.info,
         report=lambda: json.dumps(parts.account()),
-        idle=IDLE if options.leave_when_idle else None,
+        idle=float(os.environ.get(TEST_IDLE, IDLE)) if options.leave_when_idle else None,
         notify=_notifier(options.notify_fd),
     )
     parts.engine = engine
@@ -177,6 +184,19 @@ class _Parts:
         account = self.flusher.account if self.flusher else None
         ready = self.engine.ready.is_set()
         return report.of(self.pipeline, self.worker, account, self.floor, time.monotonic(), ready=ready)
+
+
+def _planned_death(plan: str | None) -> tuple[Listener, ...]:
+    if plan is None:
+        return ()
+    step, times = plan.split(":")
+    left = iter(range(int(times) - 1, -1, -1))
+
+    def listener(reached: Step) -> None:
+        if reached == step and next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return (listener,)
 
 
 def _notifier(descriptor: int | None) -> Callable[[str], None]:

@@ -157,7 +157,8 @@ class OpenDelta:
         """See `OpenSink.stage`; the folder does not begin with `_`, or readers and vacuum would pass it over."""
         folder = f"kcl-spark-{name}-{self._token()}"
         fields = self._expected(frame.schema)
-        writer = frame.write.mode("errorifexists").options(**(self._plain | self._writer_options))
+        # Spark Connect knows this word for it, and not `errorifexists`.
+        writer = frame.write.mode("error").options(**(self._plain | self._writer_options))
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
         try:
