@@ -49,6 +49,7 @@ FanOut = Annotated[bool, typer.Option("--fan-out", help="Enhanced fan-out, which
 Extra = Annotated[list[str] | None, typer.Option("--set", help="Daemon property KEY=VALUE; may be repeated; wins.")]
 Jars = Annotated[Path | None, typer.Option(help="Folder of the daemon's jars; found where bin/fetch-daemon puts them.")]
 Spool = Annotated[Path | None, typer.Option(help="Folder that batches pass through; needs room for two batches.")]
+Warm = Annotated[bool, typer.Option(help="Run some Spark jobs before the first record: the first ones are slow.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -81,7 +82,7 @@ def engine(
     spool: Spool = None,
     heartbeat: Annotated[float, typer.Option(help="Seconds of silence before a waiting daemon is told so.")] = 5.0,
     leave_when_idle: Annotated[bool, typer.Option(help="Leave a minute after the last child.")] = False,
-    warm: Annotated[bool, typer.Option(help="Run some jobs before reporting ready.")] = True,
+    warm: Warm = True,
     notify_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     debug: Debug = False,  # noqa: ARG001 - read by `main`
 ) -> None:
@@ -115,7 +116,7 @@ def simulate(
     master: Master = None,
     remote: Remote = None,
     conf: Conf = None,
-    warm: Annotated[bool, typer.Option(help="Run some Spark jobs before the first record.")] = False,
+    warm: Warm = False,
     debug: Debug = False,  # noqa: ARG001 - read by `main`
 ) -> None:
     """Run a pipeline on a file of records, with no AWS: real engine, real children, a stream in memory."""
@@ -151,6 +152,7 @@ def run(
     extra: Extra = None,
     jars: Jars = None,
     heap: Annotated[str, typer.Option(help="The most memory for the daemon's objects.")] = "512m",
+    warm: Warm = True,
     folder: Folder = None,
     spool: Spool = None,
     master: Master = None,
@@ -172,6 +174,7 @@ def run(
     options = running.RunOptions(
         **_daemon_options(locals()),
         heap=heap,
+        warm=warm,
         engine=_engine_options(master, remote, conf, spool),
     )
     planned = running.plan(options, os.environ)

@@ -43,3 +43,10 @@ def spark() -> Iterator["SparkSession"]:
     session = start(SparkOptions("local[2]", conf={"spark.driver.memory": "1g"}), {})
     yield session
     session.stop()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests measured: figures that depend on the machine are reported, not asserted."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"measured: {name}: {value:.2f} ({report.nodeid.rpartition('::')[2]})")

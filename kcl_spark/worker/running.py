@@ -53,6 +53,7 @@ class RunOptions:
         extra: daemon properties that win over all of these.
         jars: folder of the daemon's jars.
         heap: the most memory for the daemon's objects.
+        warm: run some Spark jobs before the daemon is started.
         engine: more options for the engine's command line (Spark's, the spool's).
     """
 
@@ -72,6 +73,7 @@ class RunOptions:
     extra: Mapping[str, str] = field(default_factory=dict)
     jars: Path | None = None
     heap: str | None = "512m"
+    warm: bool = True
     engine: Sequence[str] = ()
 
 
@@ -173,6 +175,7 @@ def run(options: RunOptions, planned: Planned, environment: Mapping[str, str], l
         environment=environment,
         clock=time.monotonic,
         log=log,
+        warm=options.warm,
     )
     return supervisor.run()
 

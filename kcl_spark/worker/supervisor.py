@@ -100,6 +100,7 @@ class Supervisor:
         environment: for both.
         clock: monotonic seconds.
         log: told one line about what happens.
+        warm: have the first engine run some jobs before the daemon is started.
     """
 
     engine: Process
@@ -109,6 +110,7 @@ class Supervisor:
     environment: Mapping[str, str]
     clock: Callable[[], float]
     log: Callable[[str], None]
+    warm: bool = True
     phase: Phase = Phase.STARTING
     exit_code: int = ExitCode.OK
     _deadline: float | None = None
@@ -123,7 +125,7 @@ class Supervisor:
         handlers = {number: signal.signal(number, lambda *_: None) for number in handled}
         self._selector.register(bell, selectors.EVENT_READ, lambda: self._take_signals(bell))
         try:
-            self._start_engine(warm=True)
+            self._start_engine(warm=self.warm)
             while self.phase is not Phase.OVER:
                 for key, _ in self._selector.select(self._timeout()):
                     key.data()
