@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from kcl_spark.errors import DaemonFailed
+from kcl_spark.errors import DaemonFailed, ExitCode
 from kcl_spark.positions import Position
 from kcl_spark.protocol import (
     Checkpoint,
@@ -243,4 +243,7 @@ class FakeDaemon:
         """One child's failure is the whole daemon's: it exits, and every other child sees its pipe close."""
         self.kill()
         code = child.process.returncode
-        raise DaemonFailed(f"the child of {child.shard.shard_id} {how} (exit code {code})", "Read the log above")
+        error = DaemonFailed(f"the child of {child.shard.shard_id} {how} (exit code {code})", "Read the log above")
+        if code in set(ExitCode) - {ExitCode.OK}:
+            error.exit_code = ExitCode(code)  # the child knows better what it was
+        raise error

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kcl_spark.errors import EngineGone, ExitCode, UsageError
+from kcl_spark.errors import DaemonFailed, EngineGone, ExitCode, UsageError
 from kcl_spark.positions import Position
 from kcl_spark.simulator.daemon import FakeDaemon
 from kcl_spark.simulator.lease import Lease
@@ -116,7 +116,8 @@ class Simulation:
         self._clock = clock
         self._now_millis = now_millis
         self._progress = progress
-        self._stream = Stream(plan.shards)
+        self.stream = Stream(plan.shards)
+        self.leases: dict[str, Lease] = {}
         self._result = Result()
         self._underway: dict[str, deque[tuple[Position, int, float]]] = {}
         self._committed = 0
@@ -151,10 +152,11 @@ class Simulation:
     def _drive(self, engine: EngineProcess, folder: Path, environment: Mapping[str, str], size: int) -> None:
         stub = str(Path(child.__file__))
         daemon = FakeDaemon(
-            self._stream,
+            self.stream,
             [sys.executable, "-S", "-E", stub, str(self._plan.pipeline)],
             environment,
             self._clock,
+            leases=self.leases,
             delivered=self._delivered,
             checkpointed=self._checkpointed,
         )
@@ -162,7 +164,7 @@ class Simulation:
         feed = self._feed(size)
         fed, draining = 0, False
         try:
-            while True:
+            while not draining or daemon.children:
                 fed = next(feed, size)
                 self._progress("streaming", fed, size, self._committed)
                 daemon.step()
@@ -171,14 +173,16 @@ class Simulation:
                     draining = True
                     handover.ask(folder, "drain")
                     daemon.shut_down()
-                if draining and not daemon.children:
-                    break
+        except DaemonFailed as error:
+            # A stopped shard that was read to its end leaves without a word, which ends the daemon: the real one too.
+            if error.exit_code != ExitCode.SHARD_STOPPED:
+                raise
         finally:
             daemon.kill()
         self._result.seconds = self._clock() - began
 
     def _all_delivered(self, daemon: FakeDaemon) -> bool:
-        shards = self._stream.shards.values()
+        shards = self.stream.shards.values()
         finished = all(daemon.leases[s.shard_id].ended for s in shards if s.closed and s.shard_id in daemon.leases)
         return finished and all(s.shard_id in daemon.leases and not s.unread for s in shards)
 
@@ -194,7 +198,7 @@ class Simulation:
                 self._put(line.rstrip(b"\r\n"), number)
                 while reshards and fed >= reshards[0][0] * size:
                     reshards.pop(0)[1]()
-                while number % _LOOK == 0 and self._stream.unread >= AHEAD:
+                while number % _LOOK == 0 and self.stream.unread >= AHEAD:
                     yield fed
         for _, reshard in reshards:
             reshard()
@@ -203,7 +207,7 @@ class Simulation:
 
     def _put(self, payload: bytes, number: int) -> None:
         if payload:
-            self._stream.put(payload, self._key_of(payload, number), self._now_millis())
+            self.stream.put(payload, self._key_of(payload, number), self._now_millis())
             self._result.fed += 1
 
     def _key_of(self, payload: bytes, number: int) -> str:
@@ -219,12 +223,12 @@ class Simulation:
         return sorted(((at, act) for at, act in planned if at is not None), key=lambda pair: pair[0])
 
     def _split(self) -> None:
-        self._stream.split(self._stream.open_shards()[0].shard_id)
+        self.stream.split(self.stream.open_shards()[0].shard_id)
 
     def _merge(self) -> None:
-        shards = self._stream.open_shards()
+        shards = self.stream.open_shards()
         if len(shards) > 1:
-            self._stream.merge(shards[-2].shard_id, shards[-1].shard_id)
+            self.stream.merge(shards[-2].shard_id, shards[-1].shard_id)
 
     # -------------------------------------------------------------------------------------------- accounting
 
@@ -243,7 +247,7 @@ class Simulation:
     def _account(self, status: Mapping[str, Any]) -> None:
         for name in ("records", "rows", "dead_letters", "batches"):
             setattr(self._result, name, status[name])
-        self._result.stopped = next((shard["stopped"] for shard in status["shards"] if shard["stopped"]), None)
+        self._result.stopped = next(iter(status["stopped"].values()), None)
 
 
 class EngineProcess:
@@ -317,9 +321,14 @@ def _size_of(source: Path) -> int:
         size = source.stat().st_size
     except OSError as error:
         raise UsageError(f"the input {source} can't be read: {error.strerror}", _INPUT) from None
-    if not source.is_file() or size == 0:
+    if not source.is_file() or not _holds_records(source):
         raise UsageError(f"the input {source} holds no records", _INPUT)
     return size
+
+
+def _holds_records(source: Path) -> bool:
+    with source.open("rb") as lines:
+        return any(line.rstrip(b"\r\n") for line in lines)
 
 
 def _short_folder() -> str | None:

@@ -46,8 +46,7 @@ TEST_IDLE = "KCL_SPARK_TEST_IDLE_SECONDS"
 """For tests only: an environment variable with another number for `IDLE`."""
 
 TEST_DEATH = "KCL_SPARK_TEST_DEATH"
-"""For tests only: an environment variable such as `committed:2`; the engine then ends at the second `committed`, at once
-and without a word, as under kill -9."""
+"""For tests only: an environment variable such as `committed:2`: the engine kills itself at the second `committed`."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def run_engine(options: EngineOptions) -> None:
         KclSparkError: it could not start, or could not go on.
     """
     _send_stdout_to_stderr()
-    door = handover.listen(options.folder)
+    door = handover.claim(options.folder)
     pipeline = load(options.pipeline)
     log = Log(sys.stderr, lambda: datetime.now(UTC))
     engine = _engine(options, pipeline, door, log)

@@ -11,8 +11,8 @@ reads to the pipe's end; a `print` would be a line of the protocol.
 It ignores SIGINT and SIGTERM, which reach it as a member of the daemon's process group: only the daemon says when a
 shard ends. Once the pipes are handed over and closed here, the engine's death closes them, and the daemon notices.
 
-Exit codes: as `ExitCode` in kcl_spark/errors.py; here in particular 0 (the engine said so), 2 (no usable folder),
-71 (the engine ended, or could not be started).
+Exit codes: as `ExitCode` in kcl_spark/errors.py: the engine's word, or what an engine that refused to start ended with;
+of the child's own 2 (no usable folder) and 71 (the engine ended without a word).
 """
 
 # Not `from __future__ import annotations`: nothing here is evaluated late, and every import counts.
@@ -123,8 +123,8 @@ def _wait_for_engine(folder: str, arguments: "list[str]") -> "_socket.socket | N
     engine = connect(folder)
     started = None if engine or FOLDER in os.environ else _start_engine(folder, arguments)
     while engine is None and time.monotonic() < deadline:
-        if started is not None and os.waitpid(started, os.WNOHANG)[0]:
-            break
+        if started is not None:
+            _leave_if_refused(started, f"{folder}/engine.log")
         time.sleep(0.02)
         engine = connect(folder)
     os.close(lock)
@@ -145,6 +145,17 @@ def _start_engine(folder: str, arguments: "list[str]") -> int:
     return os.posix_spawn(sys.executable, command, environment, file_actions=actions, setsid=True)
 
 
+def _leave_if_refused(started: int, log: str) -> None:
+    """End as the engine that we started did, and with its last words, which the daemon's log would not have."""
+    pid, status = os.waitpid(started, os.WNOHANG)
+    if pid:
+        with open(log, "rb") as lines:  # noqa: PTH123
+            lines.seek(max(0, os.fstat(lines.fileno()).st_size - 4096))
+            last = [line for line in lines.read().decode("utf-8", "replace").splitlines() if line.strip()][-1:]
+        code = os.waitstatus_to_exitcode(status)
+        sys.exit(_say("".join(last).removeprefix("kcl-spark: "), code if code > 0 else ENGINE_GONE))
+
+
 def _hand_over(engine: "_socket.socket", pipeline: str, incoming: int, outgoing: int) -> bool:
     descriptors = incoming.to_bytes(4, sys.byteorder) + outgoing.to_bytes(4, sys.byteorder)
     rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)]
@@ -156,17 +167,18 @@ def _hand_over(engine: "_socket.socket", pipeline: str, incoming: int, outgoing:
 
 
 def _obey(engine: "_socket.socket") -> int:
-    """Wait for the engine's `exit N`, or for its end."""
+    """Wait for the engine's `exit N` or `exit N REASON`, or for its end."""
     word = b""
     while not word.endswith(b"\n"):
         try:
-            received = engine.recv(64)
+            received = engine.recv(4096)
         except OSError:
             received = b""
         if not received:
             return _say("the engine ended", ENGINE_GONE)
         word += received
-    return int(word.split()[1])
+    _, code, *reason = word.decode("utf-8", "replace").split(None, 2)
+    return _say(reason[0].rstrip(), int(code)) if reason else int(code)
 
 
 def _say(text: str, code: int) -> int:

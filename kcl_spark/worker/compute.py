@@ -79,7 +79,13 @@ class Computation:
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise UsageError(f"the format has a column {doubled[0]} twice", "Rename it in the schema")
-        return self._transformed(good).schema
+        made = self._transformed(good)
+        try:
+            made.isLocal()  # needs the plan analysed, which Spark Connect puts off for as long as it can
+        except Exception as error:
+            self._raise_if_gone(error)
+            raise broken(error, "it can't be planned") from error
+        return made.schema
 
     def compute(self, spooled: Spooled, stage: Stage) -> Computed:
         """Decode, transform and stage a batch. Blocks for one job, or for many if it fails on data.

@@ -40,6 +40,9 @@ CHUNK: Final = 1 << 20
 """Bytes read at once, and the size that a pipe is enlarged to: the daemon then writes a batch in a few turns of the
 scheduler instead of one per 64 KiB (measured: +20 % at 16 shards)."""
 
+_WAITING: Final = 256
+"""Children that may wait at the door."""
+
 LEDGER_WAIT: Final = 2.0
 """Seconds between attempts to read the marks of a shard that opens while the table is out of reach."""
 
@@ -63,7 +66,7 @@ class Engine:
     """The listening thread's state.
 
     Args:
-        door: the listening socket (`handover.listen`).
+        door: the listening socket (`handover.claim`).
         worker: the pure machine.
         entry: reads a shard's ledger entry; blocks; may raise SinkError.
         start: called in the flushing thread before its first batch: starts Spark and returns the flusher.
@@ -117,6 +120,7 @@ class Engine:
         Raises:
             KclSparkError: why it can't go on; every child has been told the exit code.
         """
+        self._door.listen(_WAITING)
         self._selector.register(self._door, selectors.EVENT_READ, self._admit)
         self._selector.register(self._bell, selectors.EVENT_READ, self._take_posted)
         for work in (self._spooling, self._flushing, self._reading_ledger):
@@ -155,7 +159,7 @@ class Engine:
     def _tell(self) -> None:
         true = {
             "ready": self.ready.is_set(),
-            "stopped": any(shard.stopped for shard in self._worker.shards.values()),
+            "stopped": bool(self._worker.stopped),
             "idle": self._worker.draining and not self._links,
         }
         for word in (word for word, holds in true.items() if holds and word not in self._told):
@@ -223,6 +227,8 @@ class Engine:
                 case Flush(batch):
                     self._sealed.put(batch)
                 case End():
+                    if effect.error is not None:
+                        self._log(str(effect.error))
                     self._close(effect)
                 case Fail(error):
                     self._failed = self._failed or error
@@ -244,11 +250,9 @@ class Engine:
         link = self._links.pop(end.link, None)
         if link is None:
             return
-        if end.error is not None:
-            self._log(str(end.error))
         for descriptor in (link.incoming, link.caller.connection):
             self._selector.unregister(descriptor)
-        link.caller.answer(f"exit {int(end.code)}")
+        link.caller.answer(f"exit {int(end.code)} {end.error or ''}".rstrip().replace("\n", " "))
         link.caller.connection.close()
         os.close(link.incoming)
         os.close(link.outgoing)
@@ -257,7 +261,7 @@ class Engine:
         """Tell each child its exit code, then let go of everything; the kernel closes what is missed."""
         code = self._failed.exit_code if self._failed else ExitCode.ENGINE_GONE
         for link in list(self._links):
-            self._close(End(link, code))
+            self._close(End(link, code, self._failed))
         self.stopping.set()
         self._sealed.put(None)
         self._spooled.put(None)
@@ -311,7 +315,14 @@ class Engine:
             if not self.stopping.wait(LEDGER_WAIT):
                 self._questions.put(question)
             return
-        self.post(lambda: self._worker.ledger_read(question.link, entry, self._clock()))
+        self.post(lambda: self._begin(question, entry))
+
+    def _begin(self, question: ReadLedger, entry: Entry) -> list[Effect]:
+        effects = self._worker.ledger_read(question.link, entry, self._clock())
+        shard = self._worker.shards.get(question.link)
+        if shard is not None:
+            self._log(f"shard {shard.shard_id} starts: its lease is at {shard.lease}, the table's mark at {entry.mark}")
+        return effects
 
     def _give_up(self, error: BaseException) -> None:
         """A thread can't go on, so the engine can't: an error nobody foresaw is reported as what it is."""

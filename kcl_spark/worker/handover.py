@@ -17,16 +17,20 @@ import json
 import os
 import socket
 import struct
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from kcl_spark.errors import EngineGone, UsageError
-from kcl_spark.worker.child import SOCKET, make_private
+from kcl_spark.worker.child import SOCKET, connect, make_private
 
 _LINE: Final = 8192
 """Longest line accepted: a path and little else. Whoever sends more is not of us."""
+
+_LEAVING: Final = 20.0
+"""Seconds to wait for an engine whose door is closed already: it ends its Spark."""
 
 _PATH: Final = 107
 """Longest path of a Unix socket on Linux, in bytes."""
@@ -46,8 +50,10 @@ class Caller:
             self.connection.sendall(line.encode() + b"\n")
 
 
-def listen(folder: Path) -> socket.socket:
-    """Open the door. One engine per folder: it holds a lock for as long as it lives, and replaces a dead one's socket.
+def claim(folder: Path) -> socket.socket:
+    """Take the folder: one engine holds its lock for as long as it lives, and replaces a dead one's socket.
+
+    Nobody can come in before the engine runs: until then a child waits, and an engine that refuses to start says why.
 
     Raises:
         UsageError: the folder can't be used, or another engine listens there.
@@ -62,7 +68,6 @@ def listen(folder: Path) -> socket.socket:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         door.bind(str(path))
         path.chmod(0o600)
-        door.listen(256)
     except OSError as error:
         raise UsageError(f"the worker's folder can't be used: {error}", "Name another one with --folder") from error
     return door
@@ -70,11 +75,26 @@ def listen(folder: Path) -> socket.socket:
 
 def _lock(folder: Path) -> None:
     lock = os.open(folder / "engine.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
+    end = time.monotonic() + _LEAVING
+    while not _locked(lock):
+        if _is_open(folder) or time.monotonic() > end:
+            os.close(lock)
+            raise UsageError(f"another engine already runs in {folder}", "Stop it, or name another --folder")
+        time.sleep(0.05)
+
+
+def _is_open(folder: Path) -> bool:
+    other = connect(str(folder))
+    if other is not None:
+        other.close()
+    return other is not None
+
+
+def _locked(lock: int) -> bool:
+    with suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held until the process ends, however it ends
-    except BlockingIOError:
-        os.close(lock)
-        raise UsageError(f"another engine already runs in {folder}", "Stop it, or name another --folder") from None
+        return True
+    return False
 
 
 def admit(door: socket.socket) -> Caller | None:
@@ -82,7 +102,7 @@ def admit(door: socket.socket) -> Caller | None:
     connection, _ = door.accept()
     connection.settimeout(5.0)
     try:
-        line, descriptors, _, _ = socket.recv_fds(connection, _LINE, 2)
+        line, descriptors = _receive(connection)
     except OSError:
         connection.close()
         return None
@@ -93,6 +113,19 @@ def admit(door: socket.socket) -> Caller | None:
         return None
     connection.settimeout(None)
     return Caller(connection, tuple(line.decode("utf-8", "replace").rstrip("\n").split(" ", 2)), tuple(descriptors))
+
+
+def _receive(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """Receive a line and two descriptors at most, close-on-exec: what user code starts must not keep the daemon's pipe.
+
+    `socket.recv_fds` takes flags and ignores them.
+    """
+    room = socket.CMSG_LEN(2 * struct.calcsize("i"))
+    line, ancillary, _, _ = connection.recvmsg(_LINE, room, socket.MSG_CMSG_CLOEXEC)
+    rights = b"".join(
+        data for level, kind, data in ancillary if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+    )
+    return line, [number for (number,) in struct.iter_unpack("i", rights)]
 
 
 def _user_of(connection: socket.socket) -> int:

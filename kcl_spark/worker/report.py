@@ -40,6 +40,7 @@ def of(
         "batch_floor_seconds": floor,
         "batch_seconds": account.seconds,
         "last_batch_seconds": account.last,
+        "stopped": {shard_id: str(error) for shard_id, error in list(worker.stopped.items())},
         "steps": dict(worker.steps.counts),
         "shards": [_shard(shard, account) for shard in list(worker.shards.values())],
     }

@@ -113,6 +113,8 @@ class Worker:
     shards: dict[int, Shard] = field(default_factory=dict)
     in_flight: deque[Batch] = field(default_factory=deque)
     draining: bool = False
+    stopped: dict[str, ShardStopped] = field(default_factory=dict)
+    """Why shards have stopped, by id: told even when the shard itself has left."""
 
     def __post_init__(self) -> None:
         self.batcher = Batcher(self.pipeline.trigger)
@@ -175,7 +177,7 @@ class Worker:
         for shard_id, life, error in outcome.stopped:
             if shard := shards.get((shard_id, life)):
                 self.batcher.drop(shard_id, life)
-                shard.stop(error)
+                self._stop(shard, error)
                 shard.forget()
         if any(shard.owed in ("shardEnded", "shutdownRequested") and shard.pending for shard in shards.values()):
             self.batcher.close_early()
@@ -223,7 +225,7 @@ class Worker:
         try:
             chunk = shard.deliver(event, now)
         except ShardStopped as error:
-            shard.stop(error)
+            self._stop(shard, error)
             self.note(str(error))
             chunk = None
         self.steps.reached(Step.TRIMMED)
@@ -245,6 +247,10 @@ class Worker:
     def _owe(self, link: int, kind: str, now: float) -> list[Effect]:
         self.shards[link].owe(kind, now)
         return self._advance(now, [link])
+
+    def _stop(self, shard: Shard, error: ShardStopped) -> None:
+        shard.stop(error)
+        self.stopped[shard.shard_id] = error
 
     def _disown(self, shard: Shard) -> None:
         """From here on nothing of this life may be committed, and what it has buffered is dropped."""

@@ -1,4 +1,4 @@
-"""The engine dies at each named step of a record's life; whatever comes next, no record is lost and none is there twice."""
+"""The engine dies at each named step of a record's life: no record is lost, and none is there twice."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Real processes for tests: a worker's folder with its pipeline file, its engine, its daemon, and what came of it all."""
+"""Real processes for tests: a worker's folder, its pipeline file, its engine, its daemon, and what came of it."""
 
 import os
 import signal
@@ -21,6 +21,7 @@ from kcl_spark.simulator.stream import Stream
 from kcl_spark.worker import child, handover
 from kcl_spark.worker.assembly import TEST_DEATH
 from kcl_spark.worker.steps import Step
+from tests.process.daemon_end import DaemonEnd
 
 T = TypeVar("T")
 
@@ -94,6 +95,7 @@ class Worker:
     spark: Sequence[str]
     engines: list[Engine] = field(default_factory=list)
     daemons: list[FakeDaemon] = field(default_factory=list)
+    children: list[DaemonEnd] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.pipeline = self.root / "pipeline.py"
@@ -136,6 +138,17 @@ class Worker:
             eventually("the engine is ready", engine.is_ready, 120)
         return engine
 
+    def child(self, command: Sequence[str] = STUB, options: Sequence[str] = (), **environment: str) -> DaemonEnd:
+        """A child with the daemon's end of its pipes in the test's hands."""
+        self.children.append(
+            DaemonEnd(
+                [*command, str(self.pipeline), *options],
+                self.environment | environment,
+                self.root / f"child-{len(self.children)}.log",
+            )
+        )
+        return self.children[-1]
+
     def daemon(self, stream: Stream, leases: dict[str, Lease] | None = None, **options: Any) -> FakeDaemon:
         """A daemon that knows the leases of the one before it."""
         command = [*STUB, str(self.pipeline)]
@@ -154,9 +167,13 @@ class Worker:
     def processes(self) -> list[psutil.Process]:
         """Everything alive that runs here, by its command line."""
         alive = psutil.process_iter(["cmdline", "status"])
-        return [p for p in alive if p.info["status"] != "zombie" and str(self.root) in " ".join(p.info["cmdline"] or ())]
+        return [
+            p for p in alive if p.info["status"] != "zombie" and str(self.root) in " ".join(p.info["cmdline"] or ())
+        ]
 
     def clean_up(self) -> None:
+        for child_ in self.children:
+            child_.end()
         for daemon in self.daemons:
             for shard in daemon.children.values():
                 shard.process.kill()
