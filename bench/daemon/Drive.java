@@ -26,11 +26,12 @@ import software.amazon.kinesis.retrieval.kpl.ExtendedSequenceNumber;
  * Drives the daemon's own record processors from memory: no AWS, no leases, nothing between the records and the child
  * but the daemon's code. What it measures is the child, and whatever the child starts.
  *
- * Arguments: command, shards, records per shard, records per batch. Prints one line of JSON.
+ * Arguments: command, shards, records per shard, records per batch, number of the run: its records come after those of
+ * the runs before, so that a child that remembers them takes them. Prints one line of JSON.
  */
 public final class Drive {
     private static final int PAYLOAD = 1024;
-    private static final String SEQUENCE = "4966000000000000000000000000000000000000";
+    private static final String SEQUENCE = "496600000000000000000000000000000000";
 
     private Drive() {}
 
@@ -39,6 +40,7 @@ public final class Drive {
         int shards = Integer.parseInt(args[1]);
         int records = Integer.parseInt(args[2]);
         int batch = Integer.parseInt(args[3]);
+        String sequence = SEQUENCE + String.format("%04d", Integer.parseInt(args[4]));
         ExecutorService pool = Executors.newCachedThreadPool();
         MultiLangDaemonConfiguration configuration =
                 new MultiLangDaemonConfiguration(BeanUtilsBean.getInstance(), new ConvertUtilsBean());
@@ -47,7 +49,7 @@ public final class Drive {
         List<Future<Long>> ends = new ArrayList<>();
         for (int shard = 0; shard < shards; shard++) {
             int number = shard;
-            ends.add(pool.submit(() -> drive(factory.shardRecordProcessor(), number, records, batch, initialized)));
+            ends.add(pool.submit(() -> drive(factory.shardRecordProcessor(), sequence, number, records, batch, initialized)));
         }
         initialized.await();
         long start = System.nanoTime();
@@ -63,7 +65,8 @@ public final class Drive {
     }
 
     private static long drive(
-            ShardRecordProcessor processor, int shard, int records, int batch, CountDownLatch initialized)
+            ShardRecordProcessor processor, String sequence, int shard, int records, int batch,
+            CountDownLatch initialized)
             throws Exception {
         processor.initialize(InitializationInput.builder()
                 .shardId(String.format("shardId-%012d", shard))
@@ -75,7 +78,7 @@ public final class Drive {
         byte[] template = template(shard);
         for (int done = 0; done < records; done += batch) {
             processor.processRecords(ProcessRecordsInput.builder()
-                    .records(records(template, shard, done, Math.min(batch, records - done)))
+                    .records(records(template, sequence, done, Math.min(batch, records - done)))
                     .checkpointer(checkpointer)
                     .millisBehindLatest(0L)
                     .build());
@@ -106,7 +109,7 @@ public final class Drive {
         return text.append("\"}").toString().getBytes(StandardCharsets.UTF_8);
     }
 
-    private static List<KinesisClientRecord> records(byte[] template, int shard, int from, int count) {
+    private static List<KinesisClientRecord> records(byte[] template, String sequence, int from, int count) {
         List<KinesisClientRecord> records = new ArrayList<>(count);
         Instant arrival = Instant.now();
         int eventId = new String(template, StandardCharsets.UTF_8).indexOf("000000000000");
@@ -125,7 +128,7 @@ public final class Drive {
             records.add(KinesisClientRecord.builder()
                     .data(ByteBuffer.wrap(data))
                     .partitionKey("key-" + index)
-                    .sequenceNumber(SEQUENCE + String.format("%016d", index + 1L))
+                    .sequenceNumber(sequence + String.format("%016d", index + 1L))
                     .subSequenceNumber(0)
                     .approximateArrivalTimestamp(arrival)
                     .build());

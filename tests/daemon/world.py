@@ -95,13 +95,14 @@ class World:
 
     # ---------------------------------------------------------------------------------------------- the worker
 
-    def start(self) -> None:
-        """Start `kcl-spark run` and wait until it has a shard for each of the stream's open ones."""
+    def start(self, *more: str) -> None:
+        """Start `kcl-spark run`, with more options, and wait until it has a shard for each of the stream's open ones."""
         command = [sys.executable, "-m", "kcl_spark", "run", str(self.pipeline), "--stream", self.stream]
         command += ["--application", self.stream, "--folder", str(self.folder), "--worker-id", "w", "--no-warm"]
         command += ["--kinesis-endpoint", self.aws.kinesis, "--dynamodb-endpoint", self.aws.dynamodb]
         command += [f"--grace={GRACE:g}", "--master=local[2]", "--conf=spark.driver.memory=1g"]
         command += [f"--set={key}={value}" for key, value in ONE_MACHINE.items()]
+        command += more
         with self.log_file.open("ab") as said:
             worker = subprocess.Popen(
                 command, env={**os.environ, **CREDENTIALS}, stdin=subprocess.DEVNULL, stdout=said, stderr=said

@@ -1,0 +1,1 @@
+"""Throughput under the daemon's own record processors."""
