@@ -1,16 +1,19 @@
 """The engine dies at each named step of a record's life: no record is lost, and none is there twice."""
 
+import os
 import signal
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from kcl_spark.errors import DaemonFailed
 from kcl_spark.simulator.lease import Lease
 from kcl_spark.simulator.stream import Stream
 from kcl_spark.worker.steps import Step
-from tests.process.worker import Feed, Worker, drive, ids, in_order, rows_of
+from tests.process.worker import Engine, Feed, Worker, drive, eventually, ids, in_order, rows_of
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process-death")]
+pytestmark = pytest.mark.process
 
 
 def die(worker: Worker, feed: Feed, leases: dict[str, Lease], step: Step, times: int) -> None:
@@ -29,6 +32,8 @@ def check_so_far(worker: Worker, feed: Feed, when: str) -> None:
     assert in_order(worker.rows), when
 
 
+@pytest.mark.xdist_group("process-death")
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("times", [1, 3])
 def test_no_death_loses_or_repeats_a_record(worker: Worker, times: int) -> None:
     """One life after the other, each ended at another step, over the same table and the same leases."""
@@ -47,3 +52,27 @@ def test_no_death_loses_or_repeats_a_record(worker: Worker, times: int) -> None:
     assert in_order(worker.rows)
     assert len(rows_of(worker.dead)) == feed.fed // 10
     assert {name for name, lease in leases.items() if lease.ended} == {f"shardId-{n:012d}" for n in (0, 2, 3)}
+
+
+@pytest.mark.xdist_group("process-local")
+def test_an_engine_takes_its_own_spark_with_it(local_worker: Worker) -> None:
+    """A job that goes on without its engine would write below the table of the next one."""
+    feed, leases = Feed(Stream(2)), dict[str, Lease]()
+    feed.put(200)
+    die(local_worker, feed, leases, Step.STAGED, 2)
+    eventually("the JVM has ended", lambda: not [p for p in session_of(local_worker.engines[0]) if p.name() == "java"])
+    check_so_far(local_worker, feed, "after the death")
+    local_worker.engine()
+    local_worker.finish(local_worker.daemon(feed.stream, leases))
+    assert ids(local_worker) == feed.ids
+    assert in_order(local_worker.rows)
+
+
+def session_of(engine: Engine) -> list[psutil.Process]:
+    """What is alive of an engine's session, which it leads."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if os.getsid(process.pid) == engine.process.pid:
+                found.append(process)
+    return found
