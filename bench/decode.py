@@ -21,7 +21,13 @@ RECORDS, PAYLOAD = 2_000, 1_024
 def line() -> bytes:
     """A batch as the daemon writes it."""
     payload = base64.b64encode(json.dumps({"text": "x" * (PAYLOAD - 12)}).encode()).decode()
-    record = {"data": payload, "partitionKey": "key", "subSequenceNumber": 0, "approximateArrivalTimestamp": 10**12}
+    record = {
+        "action": "record",
+        "data": payload,
+        "partitionKey": "key",
+        "subSequenceNumber": 0,
+        "approximateArrivalTimestamp": 10**12,
+    }
     records = [record | {"sequenceNumber": str(49 * 10**54 + number)} for number in range(RECORDS)]
     return json.dumps({"action": "processRecords", "records": records, "millisBehindLatest": 0}).encode() + b"\n"
 

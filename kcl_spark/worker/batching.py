@@ -3,7 +3,9 @@
 A batch closes when its oldest record has waited for the trigger's interval, or it holds the trigger's records or bytes,
 whichever comes first; a shard's end, a hand-over and shutdown close it early. It can only close while no other batch is
 being flushed; until then it fills, and at the cap `has_room` says no, which holds back statuses: that is all of
-back-pressure. The cap can be passed by one delivery per shard, since a delivery is taken whole.
+back-pressure. The buffer can pass the cap by one delivery per shard, since a delivery is accepted whole. A batch can't:
+it takes what came first, cuts inside a delivery where need be (inside a KPL aggregate too), and leaves the rest to the
+next one.
 """
 
 from __future__ import annotations
@@ -113,11 +115,35 @@ class Batcher:
             now: monotonic seconds.
         """
         self._number += 1
+        taken = self._take()
         slices = tuple(
-            Slice(shard_id, life, bases[shard_id, life], tuple(chunks))
-            for (shard_id, life), chunks in self._chunks.items()
+            Slice(shard_id, life, bases[shard_id, life], tuple(chunks)) for (shard_id, life), chunks in taken.items()
         )
-        self._chunks = {}
-        self.records = self.size = 0
-        self._opened_at, self._early = None, False
+        left = [chunk for chunks in self._chunks.values() for chunk in chunks]
+        self.records, self.size = sum(chunk.span.records for chunk in left), sum(chunk.size for chunk in left)
+        self._opened_at = min((chunk.received_at for chunk in left), default=None)
+        self._early = self._early and bool(left)
         return Batch(self._number, slices, now)
+
+    def _take(self) -> dict[tuple[str, int], list[Chunk]]:
+        """Take what fits out of the buffer, in the order of arrival: no shard waits behind another's later records."""
+        whole = self._chunks
+        self._chunks = {}
+        if self.records <= self.trigger.max_records and self.size <= self.trigger.byte_limit:
+            return whole
+        arrived = sorted(
+            ((chunk, key) for key, chunks in whole.items() for chunk in chunks), key=lambda pair: pair[0].received_at
+        )
+        taken: dict[tuple[str, int], list[Chunk]] = {}
+        records, size = self.trigger.max_records, self.trigger.byte_limit
+        for chunk, key in arrived:
+            # An empty batch takes a record whatever its size, or it would never be taken.
+            fits = chunk.fitting(records, size, at_least=0 if taken else 1)
+            head, rest = chunk.cut(fits) if records > 0 and size > 0 else (None, chunk)
+            if head is not None:
+                taken.setdefault(key, []).append(head)
+                records, size = records - head.span.records, size - head.size
+            if rest is not None:
+                self._chunks.setdefault(key, []).append(rest)
+                records = 0  # what came later stays behind: a shard's chunks must not overtake one another
+        return taken

@@ -53,9 +53,38 @@ class Chunk:
         """Build a chunk from records in ascending order; there must be at least one."""
         dead = tuple(_undecodable(records[index], text) for index, text in undecodable.items())
         good = [r for index, r in enumerate(records) if index not in undecodable] if undecodable else records
-        columns = to_columns(good)
+        return cls._of(Span(place(records[0]), place(records[-1]), len(records)), to_columns(good), dead, received_at)
+
+    @classmethod
+    def _of(cls, span: Span, columns: pa.RecordBatch, dead: tuple[DeadLetter, ...], received_at: float) -> Chunk:
         size = columns.nbytes + sum(len(letter.payload) + _PER_DEAD_LETTER for letter in dead)
-        return cls(Span(place(records[0]), place(records[-1]), len(records)), columns, dead, received_at, size)
+        return cls(span, columns, dead, received_at, size)
+
+    def fitting(self, records: int, size: int, *, at_least: int) -> int:
+        """How many of its rows go into so many records and bytes, taking all rows for equally large."""
+        by_size = int(size * self.columns.num_rows) // max(self.size, 1)
+        return max(at_least, min(records, by_size))
+
+    def cut(self, rows: int) -> tuple[Chunk | None, Chunk | None]:
+        """Cut behind so many rows; a dead letter goes with the rows before it. Either part may be nothing."""
+        if rows >= self.columns.num_rows:
+            return self, None
+        if rows <= 0:
+            return None, self
+        last, first = self._place(rows - 1), self._place(rows)
+        before = tuple(letter for letter in self.dead if letter.position < first)
+        behind = self.dead[len(before) :]
+        end = max([last, *(letter.position for letter in before)])
+        head = Span(self.span.first, end, rows + len(before))
+        rest = Span(first, self.span.last, self.span.records - head.records)
+        return (
+            self._of(head, self.columns.slice(0, rows), before, self.received_at),
+            self._of(rest, self.columns.slice(rows), behind, self.received_at),
+        )
+
+    def _place(self, row: int) -> Position:
+        sequence, sub = (self.columns[name][row].as_py() for name in ("_sequence_number", "_sub_sequence_number"))
+        return Position.parse(sequence, sub)
 
 
 def place(record: Record) -> Position:

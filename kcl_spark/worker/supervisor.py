@@ -181,7 +181,8 @@ class Supervisor:
 
         `ready` once; `stopped` when a shard can't go on; `idle` when a draining engine has given up its last shard.
         """
-        assert self._notices is not None
+        if self._notices is None:  # forgotten in this very round: SIGCHLD was looked at first
+            return
         words = os.read(self._notices, 256).split()
         if not words:
             self._forget_notices()
@@ -201,7 +202,6 @@ class Supervisor:
         self.log(f"{number.name}: draining, for {self.grace:g} s at most")
         was_running = self.daemon.running is not None
         self.phase = Phase.DRAINING
-        self.engine.starts_at = self.daemon.starts_at = None
         self._deadline = self.clock() + self.grace
         if not was_running:
             self._stop_engine()
@@ -255,13 +255,16 @@ class Supervisor:
         now = self.clock()
         if self._deadline is not None and now >= self._deadline:
             self._overdue()
+        if self.phase in (Phase.DRAINING, Phase.OVER):
+            return
         if self.engine.starts_at is not None and now >= self.engine.starts_at:
             self._start_engine(warm=False)
         if self.daemon.starts_at is not None and now >= self.daemon.starts_at:
             self._start_daemon()
 
     def _timeout(self) -> float | None:
-        times = (self._deadline, self.engine.starts_at, self.daemon.starts_at)
+        starts = (self.engine.starts_at, self.daemon.starts_at) if self.phase is not Phase.DRAINING else ()
+        times = (self._deadline, *starts)
         known = [time for time in times if time is not None]
         return max(0.0, min(known) - self.clock()) if known else None
 

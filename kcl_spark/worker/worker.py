@@ -262,7 +262,7 @@ class Worker:
     def _advance(self, now: float, links: Iterable[int] | None = None) -> list[Effect]:
         """Close the batch if it is due, then say what may be said; to every shard if room was made."""
         effects: list[Effect] = []
-        if self._should_seal(now):
+        while self._should_seal(now):
             bases = {(shard.shard_id, shard.life): shard.base for shard in self.shards.values()}
             self.in_flight.append(self.batcher.seal(bases, now))
             self.steps.reached(Step.SEALED)

@@ -96,7 +96,7 @@ class World:
     # ---------------------------------------------------------------------------------------------- the worker
 
     def start(self, *more: str) -> None:
-        """Start `kcl-spark run`, with more options, and wait until it has a shard for each of the stream's open ones."""
+        """Start `kcl-spark run`, with more options, and wait until it has a shard."""
         command = [sys.executable, "-m", "kcl_spark", "run", str(self.pipeline), "--stream", self.stream]
         command += ["--application", self.stream, "--folder", str(self.folder), "--worker-id", "w", "--no-warm"]
         command += ["--kinesis-endpoint", self.aws.kinesis, "--dynamodb-endpoint", self.aws.dynamodb]

@@ -121,3 +121,13 @@ def test_help_shows_the_usage(machine: dict[str, str]) -> None:
     assert done.returncode == 0
     assert "bin/fetch-daemon [--version V] [--to DIR]" in done.stdout
     assert "#" not in done.stdout
+
+
+def test_a_relative_folder_is_one_beside_the_caller(machine: dict[str, str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [SCRIPT, "--to", "jars"], env=machine, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/jars\n")
+    assert (tmp_path / "jars" / "amazon-kinesis-client-multilang-3.1.3.jar").exists()
+    (call,) = calls(machine)
+    assert f"-DoutputDirectory={tmp_path}/" in call

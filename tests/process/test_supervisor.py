@@ -127,6 +127,7 @@ def test_a_signal_ends_the_daemon_first_and_the_engine_last(start: Start, number
     ]  # fmt: skip
     assert not alive(daemon)
     assert not alive(engine)
+    assert len(worker.started("engine")) == 1, "what ends because it has to is not started anew"
 
 
 def test_a_daemon_that_does_not_end_is_killed_after_its_grace(start: Start) -> None:

@@ -189,14 +189,23 @@ def test_a_batch_closes_at_its_records_before_the_interval() -> None:
     assert d.flushes[0].records == 3
 
 
+def test_a_delivery_that_is_larger_than_a_batch_is_cut_even_inside_an_aggregate() -> None:
+    d = desk(trigger=Trigger("1s", 3))
+    d.open()
+    d.deliver(1, *((2, sub) for sub in range(9)))
+    assert [batch.records for batch in d.flushes] == [3, 3], "two are under way, and the buffer is full again"
+    d.commit()
+    assert d.last() == Checkpoint("2", 1), "the action is still open, so the place inside goes out at once"
+
+
 def test_a_batch_closes_at_its_bytes_before_the_interval() -> None:
     d = desk(trigger=Trigger("1s", 1_000, "1KB"))
     d.open()
     d.deliver(*range(1, 11))
     assert not d.flushes
     d.deliver(*range(11, 31))
-    assert d.flushes[0].records == 30
-    assert d.flushes[0].size >= 1_000
+    assert 10 < d.flushes[0].records < 30, "as many as fit"
+    assert d.flushes[0].size <= 1_000
 
 
 def test_the_interval_runs_from_the_oldest_record() -> None:
