@@ -18,7 +18,7 @@ RUN apt-get update \
 COPY LICENSE README.md constraints.txt pyproject.toml setup.cfg /src/
 COPY kcl_spark /src/kcl_spark
 RUN python3 -m venv /opt/kcl-spark \
-    && /opt/kcl-spark/bin/pip install --no-cache-dir --disable-pip-version-check -c /src/constraints.txt '/src[connect]' \
+    && /opt/kcl-spark/bin/pip install --no-cache-dir --disable-pip-version-check --use-pep517 -c /src/constraints.txt '/src[connect]' \
     && rm -rf /src
 
 # Fetched by Maven, which checks them, and not by the build: it needs no Maven then, and no network but pip's and apt's.
