@@ -116,6 +116,7 @@ def _engine(options: EngineOptions, pipeline: Pipeline, door: socket, log: Log) 
     engine = Engine(
         door,
         worker,
+        pipeline=os.path.realpath(options.pipeline),
         entry=lambda shard_id: data.entries([shard_id])[shard_id] if pipeline.keeps_marks else Entry(),
         start=parts.start,
         clock=time.monotonic,

@@ -68,6 +68,7 @@ class Engine:
     Args:
         door: the listening socket (`handover.claim`).
         worker: the pure machine.
+        pipeline: the real path of the pipeline file; children of other ones are turned away.
         entry: reads a shard's ledger entry; blocks; may raise SinkError.
         start: called in the flushing thread before its first batch: starts Spark and returns the flusher.
         clock: monotonic seconds.
@@ -82,6 +83,7 @@ class Engine:
         door: socket,
         worker: Worker,
         *,
+        pipeline: str,
         entry: Callable[[str], Entry],
         start: Callable[[], Flusher],
         clock: Callable[[], float],
@@ -92,6 +94,7 @@ class Engine:
     ) -> None:
         self._door = door
         self._worker = worker
+        self._pipeline = pipeline
         self._entry = entry
         self._start = start
         self._clock = clock
@@ -176,7 +179,10 @@ class Engine:
         caller = handover.admit(self._door)
         match caller:
             case Caller(words=("child", _, pipeline), descriptors=(incoming, outgoing)):
-                self._open(caller, incoming, outgoing, pipeline)
+                if pipeline == self._pipeline:
+                    self._open(caller, incoming, outgoing)
+                else:
+                    self._turn_away(caller, pipeline)
             case Caller(words=("status",)):
                 caller.answer(self._report())
                 caller.connection.close()
@@ -187,7 +193,15 @@ class Engine:
             case Caller():
                 caller.connection.close()
 
-    def _open(self, caller: Caller, incoming: int, outgoing: int, pipeline: str) -> None:
+    def _turn_away(self, caller: Caller, pipeline: str) -> None:
+        """A child of another pipeline: its records would end up in the wrong table."""
+        self._log(f"child {caller.words[1]} is of {pipeline}, and this engine of {self._pipeline}. Mind executableName")
+        caller.answer(f"exit {int(ExitCode.USAGE)}")
+        caller.connection.close()
+        for descriptor in caller.descriptors:
+            os.close(descriptor)
+
+    def _open(self, caller: Caller, incoming: int, outgoing: int) -> None:
         self._numbers += 1
         link = Link(self._numbers, incoming, outgoing, caller)
         with suppress(OSError):  # more than /proc/sys/fs/pipe-user-pages-soft allows: slower, not wrong
@@ -195,7 +209,7 @@ class Engine:
         self._links[link.number] = link
         self._selector.register(incoming, selectors.EVENT_READ, lambda: self._read(link))
         self._selector.register(caller.connection, selectors.EVENT_READ, lambda: self._child_gone(link))
-        self._log(f"child {caller.words[1]} of {pipeline} handed over its shard")
+        self._log(f"child {caller.words[1]} handed over its shard")
 
     def _read(self, link: Link) -> None:
         link.protocol.receive_data(os.read(link.incoming, CHUNK))

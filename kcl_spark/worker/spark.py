@@ -102,6 +102,9 @@ def start(options: SparkOptions, pipeline: Mapping[str, str]) -> SparkSession:
     else:
         configured = builder
         merged = settings(options, pipeline, spark_defaults(os.environ))
+        if merged.get("spark.master", "").startswith("local"):
+            # Not the machine's name: a container's need not resolve, and nobody outside has to reach the driver.
+            os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     for key, value in merged.items():
         configured = configured.config(key, value)
     try:

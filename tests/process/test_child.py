@@ -73,6 +73,15 @@ def test_a_shard_is_handed_over_to_the_running_engine(worker: Worker, command: t
     assert end.exit_code() == ExitCode.OK
 
 
+def test_a_child_of_another_pipeline_is_turned_away(worker: Worker) -> None:
+    engine = worker.engine()
+    ours, worker.pipeline = worker.pipeline, worker.root / "other.py"
+    worker.pipeline.write_text(ours.read_text())
+    end = worker.child()
+    assert end.exit_code() == ExitCode.USAGE
+    assert f"is of {worker.pipeline}, and this engine of {ours}" in engine.log
+
+
 def test_a_waiting_child_weighs_next_to_nothing_and_holds_no_pipe(worker: Worker) -> None:
     worker.engine()
     end = worker.child()
