@@ -13,7 +13,7 @@ WORKER = ("shard", "batching", "deliveries", "start", "worker", "isolation", "le
 PURE = [*sorted((ROOT / "protocol").glob("*.py")), *(ROOT / "worker" / f"{name}.py" for name in WORKER)]
 
 MODULES = {"time", "random", "secrets", "uuid", "threading", "socket", "subprocess", "selectors", "asyncio"}
-CLOCKS = {"now", "utcnow", "today", "fromtimestamp"}
+CLOCKS = {"now", "utcnow", "today"}
 
 
 def impurities(source: str) -> Iterator[str]:

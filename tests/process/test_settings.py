@@ -1,5 +1,6 @@
 """Whose Spark setting counts, and where Spark runs: what the session itself answers, in a real engine."""
 
+import psutil
 import pytest
 
 from kcl_spark.errors import ExitCode
