@@ -105,6 +105,7 @@ def start(options: SparkOptions, pipeline: Mapping[str, str]) -> SparkSession:
         if merged.get("spark.master", "").startswith("local"):
             # Not the machine's name: a container's need not resolve, and nobody outside has to reach the driver.
             os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in merged.items():
         configured = configured.config(key, value)
     try:
