@@ -50,8 +50,8 @@ def main(words: list[str]) -> int:
         under_the_daemon(source, fed, environment)
     else:
         command = [sys.executable, "-m", "kcl_spark", "simulate", str(PIPELINE), "--input", str(source)]
-        shape = ["--shards", str(SHARDS), "--split", "0.5", "--merge", "-1"]
         log = OUT / "worker.log"
+        shape = ["--shards", str(SHARDS), "--split", "0.5", "--merge", "-1", "--warm", "--log", str(log)]
         console.print(f"kcl-spark simulate {PIPELINE.name}: {SHARDS} shards, one of which splits; log: {log}")
         code = subprocess.run([*command, *shape], env=environment, stdin=subprocess.DEVNULL, check=False).returncode
         if code != 0:

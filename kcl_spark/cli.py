@@ -113,6 +113,7 @@ def simulate(
     split: Annotated[float, typer.Option(help="Split a shard after this share of the input; negative: never.")] = 1 / 3,
     merge: Annotated[float, typer.Option(help="Merge two shards after this share; negative: never.")] = 2 / 3,
     key: Annotated[str | None, typer.Option(help="JSON field that is the partition key.")] = None,
+    log: Annotated[Path | None, typer.Option(help="File for what engine and children say; stderr by default.")] = None,
     master: Master = None,
     remote: Remote = None,
     conf: Conf = None,
@@ -130,6 +131,7 @@ def simulate(
         split_at=None if split < 0 else split,
         merge_at=None if merge < 0 else merge,
         key=key,
+        log=log,
         engine=("--warm" if warm else "--no-warm", *_engine_options(master, remote, conf)),
     )
     sys.exit(show(plan))

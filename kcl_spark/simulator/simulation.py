@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -54,6 +54,7 @@ class Plan:
         split_at: when a shard splits, as a share of the input; None: never.
         merge_at: when two shards merge, likewise.
         key: the JSON field that is the partition key; None: each line has a key of its own.
+        log: where engine and children write; None: stderr.
         engine: options for the engine's command line.
     """
 
@@ -63,6 +64,7 @@ class Plan:
     split_at: float | None = 1 / 3
     merge_at: float | None = 2 / 3
     key: str | None = None
+    log: Path | None = None
     engine: Sequence[str] = ()
 
 
@@ -143,11 +145,11 @@ class Simulation:
     @contextmanager
     def _engine(self, folder: Path, environment: Mapping[str, str]) -> Iterator[EngineProcess]:
         command = [sys.executable, "-m", "kcl_spark", "engine", str(self._plan.pipeline), "--folder", str(folder)]
-        engine = EngineProcess([*command, *self._plan.engine], environment)
-        try:
+        with ExitStack() as stack:
+            said = stack.enter_context(self._plan.log.open("ab")).fileno() if self._plan.log else 2
+            engine = EngineProcess([*command, *self._plan.engine], environment, said)
+            stack.callback(engine.stop)
             yield engine
-        finally:
-            engine.stop()
 
     def _drive(self, engine: EngineProcess, folder: Path, environment: Mapping[str, str], size: int) -> None:
         stub = str(Path(child.__file__))
@@ -256,15 +258,17 @@ class EngineProcess:
     Args:
         command: its command line.
         environment: its environment.
+        log: the descriptor that it writes to.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: int = 2) -> None:
         self._notices, notify = os.pipe2(os.O_CLOEXEC)
         self._said: set[str] = set()
         self._process = subprocess.Popen(
             [*command, "--notify-fd", str(notify)],
             stdin=subprocess.DEVNULL,
-            stdout=2,
+            stdout=log,
+            stderr=log,
             pass_fds=(notify,),
             env=dict(environment),
             start_new_session=True,
@@ -293,7 +297,7 @@ class EngineProcess:
         code = self._process.poll()
         if code is not None:
             known = code in set(ExitCode)
-            error = EngineGone(f"the engine ended with exit code {code}", "Its own message stands above")
+            error = EngineGone(f"the engine ended with exit code {code}", "Its own message is in its log")
             error.exit_code = ExitCode(code) if known else ExitCode.ENGINE_GONE
             raise error
 

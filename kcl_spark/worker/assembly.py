@@ -97,13 +97,13 @@ def run_engine(options: EngineOptions) -> None:
 
 def _tell_progress(parts: _Parts, stopping: Flag) -> None:
     """Say now and then how the work gets on; ends with the engine."""
-    before, since = None, time.monotonic()
+    before, since = parts.account(), time.monotonic()
     while not stopping.wait(progress.EVERY):
-        now = parts.account()
-        line = progress.line(before, now, time.monotonic() - since)
+        now, moment = parts.account(), time.monotonic()
+        line = progress.line(before, now, moment - since)
         if line is not None:
             parts.log.info(line)
-            before, since = now, time.monotonic()
+        before, since = now, moment
 
 
 def _engine(options: EngineOptions, pipeline: Pipeline, door: socket, log: Log) -> Engine:

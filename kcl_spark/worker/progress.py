@@ -9,15 +9,15 @@ EVERY: Final = 10.0
 """Seconds between two lines; a line that would say the same is left out."""
 
 
-def line(before: Mapping[str, Any] | None, now: Mapping[str, Any], seconds: float) -> str | None:
+def line(before: Mapping[str, Any], now: Mapping[str, Any], seconds: float) -> str | None:
     """Say what happened between two accounts of the engine (`report.of`), or None where nothing did.
 
     Args:
-        before: the account of the last line; None for the first one.
+        before: the account of a while ago.
         now: the account of this moment.
         seconds: what lies between them.
     """
-    done = now["records"] - (before["records"] if before else 0)
+    done = now["records"] - before["records"]
     if done == 0:
         return None
     told = [
@@ -27,5 +27,5 @@ def line(before: Mapping[str, Any] | None, now: Mapping[str, Any], seconds: floa
     ]
     behind = [shard["millis_behind_latest"] for shard in now["shards"] if shard["millis_behind_latest"] is not None]
     if behind:
-        told.append(f"read up to {max(behind) / 1000:,.1f} s behind the stream")
+        told.append(f"{max(behind) / 1000:,.1f} s behind the stream")
     return ", ".join(told)

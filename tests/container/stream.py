@@ -52,7 +52,9 @@ def main(container: str) -> None:
 
 def command(container: str, folder: Path, aws: LocalAws) -> list[str]:
     environment = [f"--env={name}={value}" for name, value in {**CREDENTIALS, "FLIGHTS_TABLES": "/pipeline"}.items()]
-    start = ["buildah", "run", *environment, f"--volume={folder}:/pipeline", "--user=worker", container, "--"]
+    # Docker writes a container's name into /etc/hosts; buildah does not, and Spark looks it up.
+    start = ["buildah", "run", "--hostname=localhost", *environment, f"--volume={folder}:/pipeline", "--user=worker"]
+    start += [container, "--"]
     run = ["kcl-spark", "run", "/pipeline/flights.py", "--stream", quickstart.STREAM]
     endpoints = ["--kinesis-endpoint", aws.kinesis, "--dynamodb-endpoint", aws.dynamodb]
     return [*start, *run, *endpoints, *(f"--set={key}={value}" for key, value in ONE_MACHINE.items())]
