@@ -2,7 +2,8 @@
 
 One line comes in on a connection, and what it is decides the rest:
 
-    child PID PIPELINE     with two descriptors: the daemon's pipe to and from that shard's child
+    child PID PIPELINE     with two descriptors: the daemon's pipe to and from that shard's child; answered with
+                           `exit N` or `exit N REASON` when the shard is over
     status                 answered with one line of JSON
     drain                  the daemon is about to be ended; answered with `ok`
 
