@@ -35,7 +35,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "InvalidSignatureException": "Mind the secret key and the machine's clock",
     "KeyError": _NOT_AWS,
     "NoCredentialsError": "Set AWS_PROFILE, or the two AWS_… keys, or run where a role is given",
-    "NoRegionError": "Set regionName, or AWS_REGION",
+    "NoRegionError": "Name it with --region, AWS_REGION or regionName",
     "ReadTimeoutError": _NOT_AWS,
     "ResponseParserError": _NOT_AWS,
     "UnrecognizedClientException": "Mind the access key: the region does not know it",
