@@ -243,7 +243,8 @@ class FakeDaemon:
         """One child's failure is the whole daemon's: it exits, and every other child sees its pipe close."""
         self.kill()
         code = child.process.returncode
-        error = DaemonFailed(f"the child of {child.shard.shard_id} {how} (exit code {code})", "Its own message is in the log")
+        how = f"{how} (exit code {code})"
+        error = DaemonFailed(f"the child of {child.shard.shard_id} {how}", "Its own message is in the log")
         if code in set(ExitCode) - {ExitCode.OK}:
             error.exit_code = ExitCode(code)  # the child knows better what it was
         raise error
