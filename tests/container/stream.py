@@ -65,8 +65,9 @@ def drive(worker: "subprocess.Popen[bytes]", folder: Path, aws: LocalAws, source
     wait("all shards are taken", lambda: log.read_text(errors="replace").count("starts: its lease") >= 4, worker, log)
     quickstart.feed(aws, source, fed)
     wait("all is committed", lambda: count(folder / "flights") + count(folder / "flights_dead") >= fed, worker, log)
-    (supervisor,) = [process for process in inside() if "kcl-spark run" in " ".join(process.cmdline())]
     everyone = inside()
+    (supervisor,) = [process for process in everyone if process.ppid() not in {each.pid for each in everyone}]
+    assert supervisor.cmdline()[2:3] == ["run"]
     assert all(process.uids().real == USER for process in everyone)
     began = time.monotonic()
     supervisor.send_signal(signal.SIGTERM)
