@@ -64,7 +64,7 @@ def totals(account: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("waiting", f"{account['buffered_records']:,} records buffered, {account['in_flight_records']:,} in flight"),
     ]
     if account["batch_floor_seconds"] is not None:
-        lines.append(("batch floor", f"{account['batch_floor_seconds'] * 1000:.0f} ms for a batch of a few rows"))
+        lines.append(("batch floor", f"{account['batch_floor_seconds'] * 1000:.0f} ms, the quickest there was"))
     for name, key in (("batch time", "batch_seconds"), ("last batch", "last_batch_seconds")):
         if account[key]:
             lines.append((name, _shares(account[key])))

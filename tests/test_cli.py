@@ -203,7 +203,7 @@ def test_a_status_shows_where_time_goes() -> None:
     told = dict(shown.totals(ACCOUNT))
     assert told["pipeline"] == "flights, running"
     assert told["last commit"] == "1.2 s ago"
-    assert told["batch floor"] == "120 ms for a batch of a few rows"
+    assert told["batch floor"] == "120 ms, the quickest there was"
     assert told["batch time"] == "4.00 s: spark 75%, commit 25%"
 
 

@@ -29,6 +29,7 @@ Staged files are never removed after an unknown outcome: the commit may still la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -94,6 +95,8 @@ class Account:
     last: dict[str, float] = field(default_factory=dict)
     lags: dict[str, float] = field(default_factory=dict)
     committed_at: float | None = None
+    least: float = math.inf
+    """Seconds of the quickest batch."""
 
 
 @dataclass
@@ -505,6 +508,7 @@ class _Flush:
         account.rows += self._staged.rows if self._staged else 0
         account.bytes += self._staged.size if self._staged else 0
         account.last = self._seconds
+        account.least = min(account.least, sum(self._seconds.values()))
         for name, spent in self._seconds.items():
             account.seconds[name] = account.seconds.get(name, 0.0) + spent
         self._staged = None

@@ -75,7 +75,8 @@ class Engine:
         log: told one line about a link's end or the engine's.
         report: answers `status`.
         idle: seconds without a child after which the engine leaves; None: it stays until it is told.
-        notify: told `ready`, `stopped` (a shard can't go on) and `idle` (draining, and the last shard was given up).
+        notify: told `ready`, `stopped` (a shard can't go on) and `idle` (draining, and the last shard was given
+            up; KCL takes its own leases again while it shuts down, and what it starts then is not waited for).
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Engine:
         self._idle = idle
         self._notify = notify
         self._told: set[str] = set()
+        self._last_to_drain = 0
         self._idle_since = clock()
         self._links: dict[int, Link] = {}
         self._numbers = 0
@@ -163,7 +165,7 @@ class Engine:
         true = {
             "ready": self.ready.is_set(),
             "stopped": bool(self._worker.stopped),
-            "idle": self._worker.draining and not self._links,
+            "idle": self._worker.draining and not any(link <= self._last_to_drain for link in self._links),
         }
         for word in (word for word, holds in true.items() if holds and word not in self._told):
             self._told.add(word)
@@ -187,6 +189,7 @@ class Engine:
                 caller.answer(self._report())
                 caller.connection.close()
             case Caller(words=("drain",)):
+                self._last_to_drain = self._numbers
                 self._carry_out(self._worker.drain(self._clock()))
                 caller.answer("ok")
                 caller.connection.close()

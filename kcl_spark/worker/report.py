@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from kcl_spark.pipeline import Pipeline
@@ -19,7 +20,7 @@ def of(
         pipeline: what it runs.
         worker: its shards.
         account: what its flushes have come to; None before Spark is there.
-        floor: seconds that a batch job takes with hardly any rows, measured at the start.
+        floor: seconds that a batch job takes with hardly any rows, measured at the start; None where it was not warmed.
         now: monotonic seconds.
         ready: whether Spark is there and warm.
     """
@@ -37,13 +38,19 @@ def of(
         "dead_letters": account.dead_letters,
         "batches": account.batches,
         "last_commit_seconds_ago": None if account.committed_at is None else now - account.committed_at,
-        "batch_floor_seconds": floor,
+        "batch_floor_seconds": _floor(floor, account),
         "batch_seconds": account.seconds,
         "last_batch_seconds": account.last,
         "stopped": {shard_id: str(error) for shard_id, error in list(worker.stopped.items())},
         "steps": dict(worker.steps.counts),
         "shards": [_shard(shard, account) for shard in list(worker.shards.values())],
     }
+
+
+def _floor(measured: float | None, account: Account) -> float | None:
+    """The quickest there was: a made-up batch, or a real one."""
+    least = min(account.least, math.inf if measured is None else measured)
+    return None if math.isinf(least) else least
 
 
 def _shard(shard: Shard, account: Account) -> dict[str, Any]:

@@ -32,23 +32,21 @@ MOST_SECONDS: Final = 12.0
 FLOOR_JOBS: Final = 3
 
 
-def warm_up(plan: Callable[[Spooled], DataFrame], spool: Spool, clock: Callable[[], float], *, full: bool) -> float:
+def warm_up(plan: Callable[[Spooled], DataFrame], spool: Spool, clock: Callable[[], float]) -> float:
     """Run the jobs.
 
     Args:
         plan: a spooled batch's DataFrame as it will be written.
         spool: where the records are spooled.
         clock: monotonic seconds.
-        full: False for one job only: enough to find out that Spark works.
 
     Returns:
         the least seconds that a job of one row took.
     """
-    for rows in FIRST if full else FIRST[:1]:
+    for rows in FIRST:
         _run(plan, spool, rows, clock)
-    if full:
-        _until_steady(lambda: _run(plan, spool, LARGE, clock), clock)
-    return min(_run(plan, spool, 1, clock) for _ in range(FLOOR_JOBS if full else 1))
+    _until_steady(lambda: _run(plan, spool, LARGE, clock), clock)
+    return min(_run(plan, spool, 1, clock) for _ in range(FLOOR_JOBS))
 
 
 def _until_steady(job: Callable[[], float], clock: Callable[[], float]) -> None:

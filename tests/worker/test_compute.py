@@ -230,16 +230,13 @@ def test_the_spools_columns_in_sparks_words_are_the_ones_in_its_files(bench: Any
     assert inferred == declared
 
 
-@pytest.mark.parametrize("full", [True, False])
-def test_warming_up_leaves_nothing_behind_and_finds_the_floor(
-    bench: Any, full: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warming_up_leaves_nothing_behind_and_finds_the_floor(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from kcl_spark.worker import warmup
 
     monkeypatch.setattr(warmup, "LARGE", 500)
     times = iter(range(10_000))
     b = bench()
-    floor = warm_up(b.computation.warm_plan, b.spool, lambda: float(next(times)), full=full)
+    floor = warm_up(b.computation.warm_plan, b.spool, lambda: float(next(times)))
     assert floor == 1.0
     assert list(b.spool.folder.iterdir()) == []
 
