@@ -87,6 +87,9 @@ def engine(
     debug: Debug = False,  # noqa: ARG001 - read by `main`
 ) -> None:
     """Run the engine alone: for a daemon that is started by hand."""
+    from kcl_spark.worker.allocation import keep_memory
+
+    keep_memory()
     from kcl_spark.worker.assembly import EngineOptions, run_engine
     from kcl_spark.worker.child import folder_of
     from kcl_spark.worker.spark import SparkOptions
