@@ -27,7 +27,7 @@ app = typer.Typer(
 PipelineFile = Annotated[Path, typer.Argument(metavar="PIPELINE", help="Python file that defines `pipeline`.")]
 Folder = Annotated[
     Path | None,
-    typer.Option(help="Private folder of this worker: socket, spool, log. One per pipeline file by default."),
+    typer.Option(help="Private folder of this worker: socket, spool. One per pipeline file by default."),
 ]
 Master = Annotated[str | None, typer.Option(help="Spark master, such as local[4] or spark://host:7077.")]
 Remote = Annotated[str | None, typer.Option(help="Spark Connect address, such as sc://host:15002.")]
@@ -113,8 +113,12 @@ def simulate(
     pipeline: PipelineFile,
     source: Annotated[Path, typer.Option("--input", help="Records, one a line.")],
     shards: Annotated[int, typer.Option(min=1, help="Shards that the stream begins with.")] = 4,
-    split: Annotated[float, typer.Option(help="Split a shard after this share of the input; negative: never.")] = 1 / 3,
-    merge: Annotated[float, typer.Option(help="Merge two shards after this share; negative: never.")] = 2 / 3,
+    split: Annotated[
+        float, typer.Option(help="Split a shard after this share of the input; negative: never.", show_default="1/3")
+    ] = 1 / 3,
+    merge: Annotated[
+        float, typer.Option(help="Merge two shards after this share; negative: never.", show_default="2/3")
+    ] = 2 / 3,
     key: Annotated[str | None, typer.Option(help="JSON field that is the partition key.")] = None,
     log: Annotated[Path | None, typer.Option(help="File for what engine and children say; stderr by default.")] = None,
     master: Master = None,
