@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 from kcl_spark.errors import UsageError
 from kcl_spark.formats.base import Format
@@ -43,14 +43,19 @@ def size(text: str | int) -> int:
     Raises:
         UsageError: no positive size.
     """
-    return int(_quantity(text, _SIZES, "a size such as '64MiB' or '500KB'"))
+    wanted = "a size such as '64MiB' or '500KB'"
+    return int(_quantity(text, _SIZES, wanted)) or _refuse(text, wanted)
 
 
 def _quantity(text: str | float, units: Mapping[str, float], wanted: str) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(text))
     if not match or match[2] not in units or float(match[1]) <= 0:
-        raise UsageError(f"{text!r} is no {wanted.removeprefix('a ')}", f"Write {wanted}")
+        _refuse(text, wanted)
     return float(match[1]) * units[match[2]]
+
+
+def _refuse(text: object, wanted: str) -> NoReturn:
+    raise UsageError(f"{text!r} is no {wanted.removeprefix('a ')}", f"Write {wanted}")
 
 
 @dataclass(frozen=True)

@@ -138,5 +138,5 @@ def shown(rates: dict[int, dict[str, list[float]]]) -> Table:
 
 
 if __name__ == "__main__":
-    total = int(sys.argv[1]) if sys.argv[1:] else 480_000
+    total = int(sys.argv[1]) if sys.argv[1:] else 960_000
     sys.exit(main(total, [int(word) for word in sys.argv[2:]] or [1, 4, 16]))

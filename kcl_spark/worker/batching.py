@@ -3,9 +3,10 @@
 A batch closes when its oldest record has waited for the trigger's interval, or it holds the trigger's records or bytes,
 whichever comes first; a shard's end, a hand-over and shutdown close it early. It can only close while no other batch is
 being flushed; until then it fills, and at the cap `has_room` says no, which holds back statuses: that is all of
-back-pressure. The buffer can pass the cap by one delivery per shard, since a delivery is accepted whole. A batch can't:
-it takes what came first, cuts inside a delivery where need be (inside a KPL aggregate too), and leaves the rest to the
-next one.
+back-pressure. The buffer can pass the cap by one delivery per shard, since a delivery is accepted whole. A batch takes
+what came first, cuts inside a delivery where need be (inside a KPL aggregate too), and leaves the rest to the next one:
+its rows never exceed the trigger; its bytes do where a delivery's records differ much in size, for its rows are taken
+for equally large; and dead letters go with the rows before them and are not counted.
 """
 
 from __future__ import annotations

@@ -304,12 +304,12 @@ class _Flush:
 
     def _claim_both(self, dead: OpenSink, parts: Sequence[Part]) -> None:
         moves = [Move(part.shard_id, part.base, part.base.mark, 0) for part in parts]
-        self._patiently(lambda: self._f.data.commit(None, moves))
+        self._patiently(lambda: self._commit_to(self._f.data, None, moves))
         bases = {move.shard_id: move.entry for move in moves}
         self._reparted(lambda part: replace(part, base=bases.get(part.shard_id, part.base)))
         entries = self._patiently(lambda: dead.entries([part.shard_id for part in parts]))
         claims = [Move(shard_id, entry, entry.mark, 0) for shard_id, entry in entries.items()]
-        self._patiently(lambda: dead.commit(None, claims))
+        self._patiently(lambda: self._commit_to(dead, None, claims))
         for part, move in zip(parts, claims, strict=True):
             behind = move.mark is not None and (part.base.mark is None or move.mark > part.base.mark)
             buried = self._identities(dead, part) if behind else set()
@@ -399,7 +399,7 @@ class _Flush:
         with self._timed("dead letters"):
             staged = self._patiently(lambda: self._stage_letters(dead, parts))
             try:
-                self._patiently(lambda: dead.commit(staged, self._burials(parts)))
+                self._patiently(lambda: self._commit_to(dead, staged, self._burials(parts)))
             except CommitConflict as error:
                 dead.abandon(staged)
                 return self._unclaim(parts, error)
@@ -446,7 +446,7 @@ class _Flush:
         moves = [part.move for part in self.work.parts] if self._f.keeps_marks else []
         try:
             with self._timed("commit"):
-                self._patiently(lambda: self._f.data.commit(self._staged, moves))
+                self._patiently(lambda: self._commit_to(self._f.data, self._staged, moves))
         except CommitConflict as error:
             return self._reread(error)
         except OutcomeUnknown as error:
@@ -454,6 +454,21 @@ class _Flush:
         self._f.steps.reached(Step.COMMITTED)
         self._settle_all()
         return True
+
+    def _commit_to(self, sink: OpenSink, staged: Staged | None, moves: Sequence[Move]) -> None:
+        """Commit. An error that is no verdict of the sink's says nothing about what happened (rule 5).
+
+        Trying again would meet our own commit as a conflict, and a conflict removes the staged files.
+        """
+        try:
+            sink.commit(staged, moves)
+        except KclSparkError:
+            raise
+        except Exception as error:
+            raise OutcomeUnknown(f"the commit failed: {type(error).__name__}: {error}") from error
+        except BaseException:
+            self._uncertain = True
+            raise
 
     def _look(self, error: OutcomeUnknown) -> bool:
         """Nobody knows whether it happened: the ledger does (rule 5)."""

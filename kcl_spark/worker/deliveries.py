@@ -108,8 +108,10 @@ def in_order(shard_id: str, event: ProcessRecords, delivered: Position | None) -
         SequenceWentBackwards: a record came after one with a greater position.
     """
     records = event.records
-    if records and strictly_ascending(records) and (delivered is None or place(records[0]) > delivered):
-        return event
+    if records and strictly_ascending(records):
+        first, last = (_checked(shard_id, record, None) for record in (records[0], records[-1]))
+        if first <= last and (delivered is None or first > delivered):
+            return event
     return _without_repeats(shard_id, event, delivered)
 
 

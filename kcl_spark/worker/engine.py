@@ -132,7 +132,7 @@ class Engine:
             Thread(target=work, name=work.__name__.strip("_"), daemon=True).start()
         try:
             while not self._is_over():
-                wake = self._wakes_at(self._clock())
+                wake = self._wakes_at()
                 for key, _ in self._selector.select(None if wake is None else max(0.0, wake - self._clock())):
                     key.data()
                 if wake is not None and self._clock() >= wake:
@@ -171,8 +171,8 @@ class Engine:
             self._told.add(word)
             self._notify(word)
 
-    def _wakes_at(self, now: float) -> float | None:
-        times = [self._worker.wakes_at(now)]
+    def _wakes_at(self) -> float | None:
+        times = [self._worker.wakes_at()]
         if self._idle is not None and not self._links:
             times.append(self._idle_since + self._idle + 0.01)
         return min((time for time in times if time is not None), default=None)
@@ -215,6 +215,8 @@ class Engine:
         self._log(f"child {caller.words[1]} handed over its shard")
 
     def _read(self, link: Link) -> None:
+        if link.number not in self._links:  # closed by another key of this round; its number may be another pipe's now
+            return
         link.protocol.receive_data(os.read(link.incoming, CHUNK))
         try:
             while link.number in self._links:
@@ -227,6 +229,8 @@ class Engine:
 
     def _child_gone(self, link: Link) -> None:
         """The child said nothing and must not: it is dead, and the daemon has to see its pipe close."""
+        if link.number not in self._links:
+            return
         self._log(f"child {link.caller.words[1]} ended before its shard did")
         self._carry_out(self._worker.ended(link.number, None))
 

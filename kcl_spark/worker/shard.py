@@ -110,6 +110,7 @@ class Shard:
         self._awaiting = False
         self._incomplete = False
         self._stored: positions.Checkpoint = self.lease
+        self._looked_at = now
         self._asked: Position | None = None
         self._ending = False
         self._ended = False
@@ -202,6 +203,7 @@ class Shard:
             has_room: whether another delivery may be invited.
             draining: the worker is shutting down, so that even a stopped shard lets the daemon go on to its end.
         """
+        self._looked_at = now
         if self.owed is None or not self._ready or self._awaiting:
             return None
         said = self._reply(now, has_room=has_room, draining=draining)
@@ -258,14 +260,15 @@ class Shard:
             return Checkpoint(self._stored.sequence_number, self._stored.sub)
         return Checkpoint(self._opening.sequence_number, self._opening.sub_sequence_number)
 
-    def wakes_at(self, now: float) -> float | None:
+    def wakes_at(self) -> float | None:
         """When `reply` could say something new by the passing of time alone; None where only an event can."""
         if self.owed is None or not self._ready or self._awaiting:
             return None
         times = [self._spoke_at + self._heartbeat, self._retry_at]
         if self.owed == "shutdownRequested":
             times.append(self._owed_since + self._handover)
-        return min((time for time in times if time > now), default=None)
+        # One that has passed since the last look is due now; only those that were looked at say nothing new.
+        return min((time for time in times if time > self._looked_at), default=None)
 
     @property
     def stored(self) -> positions.Checkpoint:

@@ -229,6 +229,9 @@ class Supervisor:
     def _engine_died(self, code: int) -> None:
         self._forget_notices()
         if self.phase is Phase.DRAINING:
+            if code != 0:
+                self.log(f"engine ended with {_told(code)} while draining; what it held is delivered again")
+                self.exit_code = self.exit_code or (code if code > 0 else ExitCode.ENGINE_GONE)
             self._over_when_both_are_gone()
             return
         self.log(f"engine ended with {_told(code)}; ending the daemon")

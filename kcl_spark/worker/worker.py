@@ -193,9 +193,9 @@ class Worker:
         self.batcher.close_early()
         return self._advance(now)
 
-    def wakes_at(self, now: float) -> float | None:
+    def wakes_at(self) -> float | None:
         """When `tick` is next worth calling; None where only an event can change anything."""
-        times = [time for shard in self.shards.values() if (time := shard.wakes_at(now)) is not None]
+        times = [time for shard in self.shards.values() if (time := shard.wakes_at()) is not None]
         if not self.in_flight and self.batcher.due_at is not None:
             times.append(self.batcher.due_at)
         return min(times, default=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -554,6 +555,41 @@ def test_compaction_runs_beside_the_commits_in_a_process_of_its_own(tmp_path: Pa
     assert sorted(rows_of(table)["id"].to_pylist()) == list(range(7))
     assert "OPTIMIZE" in {commit["operation"] for commit in DeltaTable(table.place).history()}
     sink.close()
+
+
+def test_a_compaction_that_cannot_be_started_is_no_failure_of_the_commit(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    table = sinks.delta(str(tmp_path / "t"), optimize=Compaction(every=1))
+    entry = append(opened(table, spark), frame(spark, 1))
+    assert entry.version == 1
+    assert rows_of(table)["id"].to_pylist() == [1]
+
+
+def test_a_new_column_is_no_hole_in_the_fence(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is altered by a commit of its own, and whoever commits meanwhile must still be a conflict."""
+    table = sinks.delta(str(tmp_path / "t"), evolve="additive")
+    first = append(opened(table, spark), frame(spark, 1))
+    older = opened(table, spark, COLUMNS + ", extra string")
+    staged = older.stage(frame(spark, 2).selectExpr("*", "'x' as extra"), "batch")
+    newer = opened(table, spark)
+    add_columns = OpenDelta._add_columns
+
+    def overtaken(self: OpenDelta, *given: Any) -> None:
+        monkeypatch.setattr(OpenDelta, "_add_columns", add_columns)
+        append(newer, frame(spark, 2), first)
+        add_columns(self, *given)
+
+    monkeypatch.setattr(OpenDelta, "_add_columns", overtaken)
+    with pytest.raises(CommitConflict):
+        older.commit(staged, [Move("a", first, Position(2), 1)])
+    assert sorted(rows_of(table)["id"].to_pylist()) == [1, 2]
 
 
 def test_a_commit_in_the_middle_of_a_compaction(table: DeltaSink, spark: SparkSession) -> None:

@@ -383,6 +383,37 @@ def test_a_commit_that_was_lost_on_the_way_back_is_recognised(world: World) -> N
     assert data_of(flusher).abandoned == []
 
 
+@pytest.mark.parametrize("fault", [OSError("no more processes"), RuntimeError("anything")])
+@pytest.mark.parametrize("place", ["data", "dead"])
+def test_an_error_that_is_no_verdict_says_nothing_about_the_outcome(world: World, fault: Exception, place: str) -> None:
+    """Tried again blindly, our own commit is a conflict, and a conflict removes the files that the table now has."""
+    flusher = world.flusher()
+    sink = data_of(flusher) if place == "data" else dead_of(flusher)
+    sink.after = [skip, fault]  # the first commit is the claim
+    world.flush(flusher, part(1, (2, b"bad")))
+    world.accounts_for(1, 2)
+    assert sink.abandoned == []
+
+
+def test_best_effort_repeats_nothing_after_such_an_error_either(world: World) -> None:
+    flusher = world.flusher(dead=False, marks=False)
+    data_of(flusher).after = [OSError("no more processes")]
+    world.flush(flusher, part(1, 2))
+    world.accounts_for(1, 2)
+
+
+def test_files_of_a_commit_that_was_torn_away_are_never_removed(world: World) -> None:
+    flusher = world.flusher(dead=False)
+
+    def tear() -> None:
+        raise KeyboardInterrupt
+
+    data_of(flusher).after = [tear]
+    with pytest.raises(KeyboardInterrupt):
+        world.flush(flusher, part(1, 2))
+    assert data_of(flusher).abandoned == []
+
+
 def test_a_commit_that_did_not_happen_is_repeated_with_the_same_files(world: World) -> None:
     flusher = world.flusher(dead=False)
     data_of(flusher).before = [OutcomeUnknown("timed out"), OutcomeUnknown("timed out")]

@@ -215,7 +215,7 @@ def test_the_interval_runs_from_the_oldest_record() -> None:
     d.deliver(1)
     d.wait(0.6)
     d.deliver(2)
-    assert d.worker.wakes_at(d.now) == pytest.approx(d.now + 0.4)
+    assert d.worker.wakes_at() == pytest.approx(d.now + 0.4)
     d.wait(0.3)
     assert not d.flushes
     d.wait(0.2)
@@ -324,7 +324,7 @@ def test_a_throttled_end_is_asked_for_again_in_the_same_action_with_growing_wait
         d.hush()
         before = d.now
         while not d.said:
-            wake = d.worker.wakes_at(d.now)
+            wake = d.worker.wakes_at()
             assert wake is not None
             d.wait(wake - d.now)
         waits.append(d.now - before)
@@ -577,12 +577,12 @@ def test_a_heartbeat_that_is_refused_changes_nothing() -> None:
 
 def test_the_worker_knows_when_it_is_next_worth_asking() -> None:
     d = Desk()
-    assert d.worker.wakes_at(d.now) is None
+    assert d.worker.wakes_at() is None
     d.open()
-    assert d.worker.wakes_at(d.now) is None, "the daemon's turn"
+    assert d.worker.wakes_at() is None, "the daemon's turn"
     d.deliver(1)
     d.hear(1, ENDED)
-    assert d.worker.wakes_at(d.now) == d.now + 5.0
+    assert d.worker.wakes_at() == d.now + 5.0
 
 
 # ------------------------------------------------------------------------------------------------ stopped shards
@@ -683,3 +683,14 @@ def test_each_step_is_told() -> None:
         Step.SEALED: 1,
         Step.CHECKPOINT_ANSWERED: 1,
     }
+
+
+def test_a_deadline_that_passes_unseen_is_due_at_the_next_look() -> None:
+    d = Desk()
+    d.open()
+    d.hear(1, ENDED)
+    d.answer("ThrottlingException")
+    d.now += 60  # one long round of the listening thread
+    wake = d.worker.wakes_at()
+    assert wake is not None
+    assert wake <= d.now

@@ -197,19 +197,20 @@ class OpenDelta:
             table = self._load()  # 1
             if table is not None:
                 self._look_again(table)
+                if staged:
+                    self._add_columns(table, token.fields)  # before the fence: it moves on to a newer state
                 self._fence(table, moves)  # 2
-            if table is not None and staged:
-                self._add_columns(table, token.fields)
             self._see(token.files)  # 3
             before = -1 if table is None else table.version()
             try:
                 self._write(table, token, moves)  # 4
-            except (DeltaError, OSError) as error:
+            except Exception as error:  # whatever it is: the commit may have happened
                 self._ours = None
                 raise self._judged(error, table) from error
             self._note_ours(before, moves)  # 5
         if self._compactor and token.files:
-            self._compactor.committed()
+            with suppress(OSError):  # no process to be had now; a later commit asks again
+                self._compactor.committed()
 
     def _look_again(self, table: DeltaTable) -> None:
         """What was known of the table holds only while nobody but us has committed."""
@@ -242,6 +243,8 @@ class OpenDelta:
         if added:
             table.alter.add_columns([Field.from_json(json.dumps(field | {"nullable": True})) for field in added])
             table.update_incremental()
+            self._ours = None
+            self._look_again(table)
 
     def _write(self, table: DeltaTable | None, token: _Token, moves: Sequence[Move]) -> None:
         actions = ledger.transactions(self._name, moves)
