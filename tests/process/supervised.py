@@ -59,7 +59,7 @@ def stand_in(folder: Path, name: str, what: str, notify: int | None) -> None:
         say("stopped")
     while True:
         time.sleep(0.01)
-        if (folder / "say-idle").exists():
+        if notify is not None and (folder / "say-idle").exists():
             say("idle")
             (folder / "say-idle").unlink(missing_ok=True)
 
