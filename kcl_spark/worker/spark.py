@@ -9,11 +9,13 @@ Only the DataFrame API is used, so that `local[*]`, any cluster master and Spark
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from kcl_spark.errors import SparkGone, UsageError
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+
+_CONNECT_PORT: Final = 15002
+"""Spark Connect's own default."""
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.app.name": "kcl-spark",
@@ -97,6 +102,7 @@ def start(options: SparkOptions, pipeline: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     if options.remote:
+        _knock(options.remote)
         configured = builder.remote(options.remote)
         merged = dict(pipeline) | dict(options.conf)
     else:
@@ -115,4 +121,22 @@ def start(options: SparkOptions, pipeline: Mapping[str, str]) -> SparkSession:
         raise SparkGone(
             f"Spark can't be started on {where}: {str(error).strip().splitlines()[0]}",
             "Run `kcl-spark doctor` to see what the machine lacks",
+        ) from error
+
+
+def _knock(remote: str) -> None:
+    """See whether somebody listens there: pyspark would go on trying for minutes, without a word.
+
+    Raises:
+        SparkGone: nobody does.
+    """
+    address = urlsplit(remote)
+    if address.scheme != "sc" or address.hostname is None:
+        return  # "local[2]" and the like: pyspark starts a server of its own
+    try:
+        socket.create_connection((address.hostname, address.port or _CONNECT_PORT), timeout=10.0).close()
+    except OSError as error:
+        raise SparkGone(
+            f"nobody listens at {address.hostname}:{address.port or _CONNECT_PORT}: {error.strerror or error}",
+            "Start a Spark Connect server there, or mind --remote",
         ) from error
