@@ -22,7 +22,7 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Field
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
@@ -202,8 +202,9 @@ class OpenDelta:
                 self._fence(table, moves)  # 2
             self._see(token.files)  # 3
             before = -1 if table is None else table.version()
+            properties = self._properties(table, moves)
             try:
-                self._write(table, token, moves)  # 4
+                self._write(table, token, properties)  # 4
             except Exception as error:  # whatever it is: the commit may have happened
                 self._ours = None
                 raise self._judged(error, table) from error
@@ -246,10 +247,7 @@ class OpenDelta:
             self._ours = None
             self._look_again(table)
 
-    def _write(self, table: DeltaTable | None, token: _Token, moves: Sequence[Move]) -> None:
-        actions = ledger.transactions(self._name, moves)
-        if self._stream is not None and (table is None or ledger.read_stream(table, self._name) is None):
-            actions.append(ledger.stream_transaction(self._name, self._stream))
+    def _write(self, table: DeltaTable | None, token: _Token, properties: CommitProperties) -> None:
         adds: list[AddAction | RemoveAction] = [file.add for file in token.files]
         if table is None:
             schema = Schema.from_json(json.dumps({"type": "struct", "fields": _nullable(token.fields)}))
@@ -260,9 +258,7 @@ class OpenDelta:
                 mode="error",
                 partition_by=list(self._partition_by),
                 storage_options=dict(self._place.options),
-                # Without this, delta-rs re-bases a table's creation over somebody else's: both succeed, and the
-                # later one's marks replace the earlier one's (seen in two of three races).
-                commit_properties=self._properties(actions, moves, retries=0),
+                commit_properties=properties,
             )
         else:
             table.create_write_transaction(
@@ -270,13 +266,16 @@ class OpenDelta:
                 "append",
                 table.schema(),
                 list(self._partition_by),
-                commit_properties=self._properties(actions, moves),
+                commit_properties=properties,
             )
 
-    def _properties(
-        self, actions: list[Transaction], moves: Sequence[Move], retries: int | None = None
-    ) -> CommitProperties:
-        return CommitProperties(self._history(moves), retries, actions)
+    def _properties(self, table: DeltaTable | None, moves: Sequence[Move]) -> CommitProperties:
+        actions = ledger.transactions(self._name, moves)
+        if self._stream is not None and (table is None or ledger.read_stream(table, self._name) is None):
+            actions.append(ledger.stream_transaction(self._name, self._stream))
+        # None is delta-rs' own number. With retries it re-bases a table's creation over somebody else's: both succeed,
+        # and the later one's marks replace the earlier one's (seen in two of three races).
+        return CommitProperties(self._history(moves), 0 if table is None else None, actions)
 
     def _history(self, moves: Sequence[Move]) -> dict[str, Any]:
         """What `DESCRIBE HISTORY` shows of the commit: each shard's range, so that a row's origin can be traced."""
